@@ -1,0 +1,289 @@
+"""One forward, recorded: `trace_forward` runs the module and says what happened at each step.
+
+Up to three runs of the same module on the same input. The first records shapes, strides, storage
+and tensors, at next to no cost. With `profile`, a second runs under a `TorchDispatchMode` for the
+operators and the peak memory, and a third, with neither, is timed.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time as clock
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from mha_core import masks, tables
+from mha_core.aten import DispatchRecorder, Operator
+from mha_core.attention import MultiHeadAttention
+from mha_core.config import MHAConfig
+from mha_core.errors import ConfigError
+from mha_core.inputs import build_module, generator, random_input
+from mha_core.records import Step
+from mha_core.steps import STEPS, StepSpec
+
+@dataclass(frozen=True)
+class Trace:
+    """A recorded forward. `trace["softmax"]` is the step; see `Step`.
+
+    Attributes:
+        config: what ran.
+        steps: in the order they ran; the mask and dropout only where they did.
+        visible: boolean, broadcastable to (batch, h, time, time): True where a key may be
+            attended; None where no mask was set.
+        module, x: what ran, and on what.
+        mask: the user's own mask, None where only causal or none was set.
+        peak_bytes: the most bytes alive in tensors the forward made (profile).
+        milliseconds: median of the timed forwards (profile).
+    """
+
+    config: MHAConfig
+    steps: tuple[Step, ...]
+    module: MultiHeadAttention
+    x: Tensor
+    mask: Tensor | None
+    visible: Tensor | None
+    peak_bytes: int | None = None
+    milliseconds: float | None = None
+
+    @cached_property
+    def _by_id(self) -> dict[str, Step]:
+        return {step.id: step for step in self.steps}
+
+    def __getitem__(self, step: str) -> Step:
+        return self._by_id[step]
+
+    def __contains__(self, step: object) -> bool:
+        return step in self._by_id
+
+    def tensor(self, step: str) -> Tensor:
+        """The tensor of a step.
+
+        Raises:
+            ConfigError: the step did not run, or its tensor was not kept.
+        """
+        if step not in self:
+            raise ConfigError("step", step, "did not run", works=", ".join(self._by_id))
+        tensor = self[step].tensor
+        if tensor is None:
+            raise ConfigError("step", step, "ran, but its tensor was not kept; see `keep`")
+        return tensor
+
+    @property
+    def weights(self) -> Tensor:
+        """(batch, h, time, time) after softmax, before dropout."""
+        return self.tensor("softmax")
+
+    @property
+    def output(self) -> Tensor:
+        """(batch, time, d_model)."""
+        return self.tensor("output")
+
+    @property
+    def parameters(self) -> int:
+        return sum(parameter.numel() for parameter in self.module.parameters())
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the distinct storages its tensors hold."""
+        kept = [step.tensor.untyped_storage() for step in self.steps if step.tensor is not None]
+        return sum({storage.data_ptr(): storage.nbytes() for storage in kept}.values())
+
+    def table(self, *, detail: bool = False) -> pd.DataFrame:
+        """The shape table: nine rows, or with `detail` every step; see `tables.frame`."""
+        return tables.frame(self.steps, detail=detail)
+
+
+class _Recorder:
+    """Notes every step's facts. Holds a tensor only until the last step that reads it."""
+
+    def __init__(self, keep: Collection[str] | None) -> None:
+        self.steps: list[Step] = []
+        self._keep = keep
+        self._alive: dict[str, Tensor] = {}
+
+    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+        spec = STEPS[name]
+        reads = _read(spec, self._alive)
+        operands = [self._alive[read] for read in reads]
+        if name == "scores":  # the second operand is Kᵀ
+            operands[1] = operands[1].transpose(-2, -1)
+        home = tensor.untyped_storage().data_ptr()
+        view_of = next(
+            (
+                read
+                for read in reads
+                if self._alive[read].untyped_storage().data_ptr() == home
+            ),
+            None,
+        )  # fmt: skip
+        kept = self._keep is None or name in self._keep
+        self.steps.append(
+            Step(
+                spec=spec,
+                reads=reads,
+                input_shapes=tuple(tuple(operand.shape) for operand in operands),
+                shape=tuple(tensor.shape),
+                strides=tensor.stride(),
+                offset=tensor.storage_offset(),
+                contiguous=tensor.is_contiguous(),
+                dtype=tensor.dtype,
+                view_of=view_of,
+                nbytes=tensor.nbytes,
+                tensor=tensor.detach() if kept else None,
+            )
+        )
+        self._alive[name] = tensor
+        for read in reads:
+            if _last_reader(read) == spec.number:
+                self._alive.pop(read, None)
+        return tensor
+
+
+def _read(spec: StepSpec, alive: Collection[str]) -> tuple[str, ...]:
+    """The steps it takes: of alternatives (masked or scaled scores) the last that ran."""
+    present = [read for read in spec.reads if read in alive]
+    if spec.id == "softmax":
+        return tuple(present[:1])
+    if spec.id == "weighted_values":
+        return (present[0], "transpose_v")
+    return tuple(present)
+
+
+def _last_reader(step: str) -> str:
+    """Number of the last step that can read `step`."""
+    return max(spec.number for spec in STEPS.values() if step in spec.reads)
+
+
+def trace_forward(
+    config: MHAConfig,
+    module: MultiHeadAttention | None = None,
+    x: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    keep: Collection[str] | None = None,
+    profile: bool = True,
+) -> Trace:
+    """Runs the module once and returns what happened at every step.
+
+    Args:
+        config: sizes, causal, dropout, dtype, device and seed.
+        module: of the same d_model and heads; seeded from the configuration when None.
+        x: (batch, time, d_model); standard normal, seeded, when None.
+        mask: as in `attend`; True = may attend.
+        keep: ids of the steps whose tensors are kept; all when None.
+        profile: also count operators, FLOPs and bytes, and time every step.
+
+    Raises:
+        ConfigError: module, x or mask do not fit the configuration.
+    """
+    module = build_module(config) if module is None else module
+    x = random_input(config) if x is None else x
+    _check_fit(config, module, x)
+    if mask is not None:
+        mask = mask.to(x.device)
+    recorder = _Recorder(keep)
+    run = _Run(config, module, x, mask)
+    run(recorder)
+    steps = recorder.steps
+    peak = milliseconds = None
+    if profile:
+        steps, peak = _profiled(run, steps)
+        steps, milliseconds = _timed(run, steps)
+    allowed = masks.causal(config.time, device=x.device) if config.causal else None
+    full = masks.combine(allowed, mask)
+    return Trace(
+        config=config,
+        steps=tuple(steps),
+        module=module,
+        x=x,
+        mask=mask,
+        visible=None if full is None else masks.visible(full),
+        peak_bytes=peak,
+        milliseconds=milliseconds,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The same forward, as often as needed: dropout draws the same each time."""
+
+    config: MHAConfig
+    module: MultiHeadAttention
+    x: Tensor
+    mask: Tensor | None
+
+    def __call__(self, observe: object) -> None:
+        rng = generator(self.config.seed, "dropout", self.x.device.type)
+        with torch.no_grad():
+            self.module(
+                self.x, causal=self.config.causal, mask=self.mask, generator=rng, observe=observe
+            )
+
+
+def _profiled(run: _Run, steps: list[Step]) -> tuple[list[Step], int]:
+    dispatched: dict[str, tuple[Operator, ...]] = {}
+    with DispatchRecorder() as recorder:
+
+        def take(name: str, tensor: Tensor) -> Tensor:
+            dispatched[name] = recorder.take()
+            return tensor
+
+        run(take)
+    return [
+        replace(
+            step,
+            operators=(operators := dispatched[step.id]),
+            allocated=sum(operator.allocated for operator in operators),
+            copied=sum(operator.copied for operator in operators),
+            flops=sum(operator.flops for operator in operators),
+        )
+        for step in steps
+    ], recorder.peak
+
+
+def _timed(run: _Run, steps: list[Step]) -> tuple[list[Step], float]:
+    """Medians over enough forwards to fill five milliseconds: one where it is slow, else five."""
+    synchronize = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(
+        run.x.device.type, lambda: None
+    )
+    laps: list[dict[str, float]] = []
+    spent = 0.0
+    while not laps or (spent < 0.005 and len(laps) < 5):
+        marks: list[tuple[str, float]] = []
+
+        def mark(name: str, tensor: Tensor, marks: list[tuple[str, float]] = marks) -> Tensor:
+            synchronize()
+            marks.append((name, clock.perf_counter()))
+            return tensor
+
+        run(mark)
+        pairs = zip(marks, marks[1:], strict=False)
+        laps.append({name: end - start for (_, start), (name, end) in pairs})
+        spent += marks[-1][1] - marks[0][1]
+    return [
+        replace(step, milliseconds=1e3 * statistics.median(lap.get(step.id, 0.0) for lap in laps))
+        for step in steps
+    ], 1e3 * statistics.median(sum(lap.values()) for lap in laps)
+
+
+def _check_fit(config: MHAConfig, module: MultiHeadAttention, x: Tensor) -> None:
+    for field, value in (("d_model", module.d_model), ("heads", module.heads)):
+        if value != getattr(config, field):
+            raise ConfigError(
+                field,
+                getattr(config, field),
+                f"must be the module's {field}={value}",
+                works=f"Nearest that works: {value}",
+                repairs=[{field: value}],
+            )
+    wanted = (config.batch, config.time, config.d_model)
+    if tuple(x.shape) != wanted:
+        raise ConfigError("x", tuple(x.shape), f"must be (batch, time, d_model) = {wanted}")
+    dtype = module.W_q.weight.dtype
+    if x.dtype is not dtype:
+        raise ConfigError("x", str(x.dtype), f"must have the module's dtype, {dtype}")
