@@ -1,0 +1,278 @@
+"""Attention maps as they are looked at: which cells are there, pooled, scaled, and summarised.
+
+A map has a row for every query and a column for every key. All maps here are (h, time, time) of
+one batch item, float32 on the CPU, whatever ran them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from mha_core.errors import ConfigError
+from mha_core.trace import Trace
+
+Pooling = Literal["max", "mean"]
+Floats = NDArray[np.float32]
+
+# The scales offered for weights; scores have one, centred at 0.
+SCALES = ("weight", "× uniform", "log", "per head")
+
+# Where the largest values are few, the scale ends below them, so that the rest is not all dark.
+_TOP = 0.95
+
+
+@dataclass(frozen=True)
+class HeadMaps:
+    """The maps of one step and batch item.
+
+    Attributes:
+        step: "scores", "scale", "mask", "softmax" or "dropout".
+        values: float32 (h, time, time).
+        visible: boolean (h, time, time), False where masked; None where nothing is.
+    """
+
+    step: str
+    values: Tensor
+    visible: Tensor | None
+
+    @property
+    def is_weights(self) -> bool:
+        return self.step in ("softmax", "dropout")
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Maps small enough to send.
+
+    Attributes:
+        values: float32 (h, rows, columns), NaN where every cell pooled is masked.
+        factor: cells pooled along each axis; 1 means exact.
+        how: "max" or "mean" over the visible cells.
+        time: queries and keys before pooling.
+    """
+
+    values: Floats
+    factor: int
+    how: Pooling
+    time: int
+
+    def centres(self) -> NDArray[np.float64]:
+        """Position of every row or column: the middle of what it pools."""
+        starts = np.arange(self.values.shape[-1]) * self.factor
+        ends = np.minimum(starts + self.factor, self.time)
+        return (starts + ends - 1) / 2
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Values on a colour scale.
+
+    Attributes:
+        values: what is coloured; NaN where masked.
+        low, high: ends of the scale, one pair a head (equal where the scale is shared).
+        title: what the colour bar says.
+        clipped: values beyond `high` exist.
+        diverging: centred at 0.
+    """
+
+    values: Floats
+    low: Floats
+    high: Floats
+    title: str
+    clipped: bool
+    diverging: bool
+
+    def unit(self) -> Floats:
+        """Place on the scale, 0 to 1; NaN where masked."""
+        span = np.maximum(self.high - self.low, np.float32(1e-30))[:, None, None]
+        return np.clip((self.values - self.low[:, None, None]) / span, 0.0, 1.0)
+
+
+def head_maps(trace: Trace, step: str = "softmax", item: int = 0) -> HeadMaps:
+    """The maps of a step for one batch item.
+
+    Cells are masked from the mask on. With a finite fill, a masked key that keeps a weight
+    above 0 is shown: it leaks.
+
+    Raises:
+        ConfigError: no such batch item, or the step did not run or was not kept.
+    """
+    tensor = trace.tensor(step)
+    if not 0 <= item < tensor.shape[0]:
+        raise ConfigError("batch item", item, f"must be from 0 to {tensor.shape[0] - 1}")
+    values = tensor[item].detach().float().cpu()
+    visible = None
+    if trace.visible is not None and step not in ("scores", "scale"):
+        visible = trace.visible.broadcast_to(tensor.shape)[item].cpu()
+        if trace.config.fill != -np.inf and step != "mask":
+            visible = visible | (values > 0)
+    return HeadMaps(step, values, visible)
+
+
+def pool(maps: HeadMaps, limit: int, how: Pooling = "max") -> Pooled:
+    """At most `limit` rows and columns, each the max or mean over the visible cells it covers."""
+    time = maps.values.shape[-1]
+    factor = -(-time // limit)
+    values, visible = maps.values, maps.visible
+    if factor > 1:
+        if how == "max":
+            filled = values if visible is None else values.masked_fill(~visible, -torch.inf)
+            values = F.max_pool2d(filled[None], factor, ceil_mode=True)[0]
+            present = None if visible is None else _any(visible, factor)
+        else:
+            count = torch.ones_like(values) if visible is None else visible.float()
+            total = values if visible is None else values.masked_fill(~visible, 0.0)
+            cells = _sum(count, factor)
+            values = _sum(total, factor) / cells
+            present = None if visible is None else cells > 0
+        visible = present
+    if visible is not None:
+        values = values.masked_fill(~visible, torch.nan)
+    return Pooled(values.numpy(), factor, how, time)
+
+
+def _sum(values: Tensor, factor: int) -> Tensor:
+    pooled = F.avg_pool2d(values[None], factor, ceil_mode=True, divisor_override=1)
+    return pooled[0]
+
+
+def _any(visible: Tensor, factor: int) -> Tensor:
+    return F.max_pool2d(visible.float()[None], factor, ceil_mode=True)[0] > 0
+
+
+def relative_to_uniform(maps: HeadMaps) -> HeadMaps:
+    """Weights times the number of keys their query may attend: 1 is an even spread."""
+    if maps.visible is None:
+        keys: Tensor | int = maps.values.shape[-1]
+    else:
+        keys = maps.visible.sum(-1, keepdim=True)
+    return HeadMaps(maps.step, maps.values * keys, maps.visible)
+
+
+def scaled(maps: HeadMaps, limit: int, how: Pooling = "max", scale: str = "weight") -> tuple[
+    Pooled, Scaled
+]:  # fmt: skip
+    """Pools the maps and puts them on a scale that follows the data.
+
+    Args:
+        maps: weights, or scores (whose scale is always centred at 0).
+        limit, how: see `pool`.
+        scale: one of SCALES, for weights.
+
+    Raises:
+        ConfigError: if `scale` is not one of SCALES.
+    """
+    if scale not in SCALES:
+        raise ConfigError("scale", scale, "is not offered", works=", ".join(SCALES))
+    if not maps.is_weights:
+        pooled = pool(maps, limit, how)
+        return pooled, _centred(pooled.values)
+    if scale == "× uniform":
+        pooled = pool(relative_to_uniform(maps), limit, how)
+        return pooled, _from_zero(pooled.values, "weight × visible keys (1 = even)")
+    pooled = pool(maps, limit, how)
+    if scale == "log":
+        return pooled, _log(pooled.values)
+    if scale == "per head":
+        return pooled, _from_zero(pooled.values, "weight, each head on its own scale", True)
+    return pooled, _from_zero(pooled.values, "weight")
+
+
+def _finite(values: Floats) -> Floats:
+    return values[np.isfinite(values)]
+
+
+def _top(values: Floats) -> tuple[float, bool]:
+    """End of a scale: the largest value, or the 95th percentile where outliers outshine it."""
+    present = _finite(values)
+    if not present.size:
+        return 1.0, False
+    largest, most = float(present.max()), float(np.quantile(present, _TOP))
+    if present.size > 1000 and 0 < most < largest / 2:
+        return most, True
+    return (largest or 1.0), False
+
+
+def _from_zero(values: Floats, title: str, each: bool = False) -> Scaled:
+    groups = list(values) if each else [values]
+    tops = [_top(group) for group in groups]
+    high = np.array([top for top, _ in tops] * (1 if each else len(values)), dtype=np.float32)
+    clipped = any(clip for _, clip in tops)
+    return Scaled(values, np.zeros_like(high), high, title, clipped, diverging=False)
+
+
+def _log(values: Floats) -> Scaled:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log10(values).astype(np.float32)
+    present = _finite(logs)
+    low, high = (
+        (float(np.quantile(present, 0.02)), float(present.max())) if present.size else (-1.0, 0.0)
+    )
+    if high - low < 1e-6:  # an even spread has one value: put it at the top, not at the bottom
+        low = high - 1.0
+    logs = np.where(np.isneginf(logs), np.float32(low), logs)  # a weight of exactly 0
+    ends = np.ones(len(values), dtype=np.float32)
+    return Scaled(logs, ends * low, ends * high, "log₁₀ weight", False, diverging=False)
+
+
+def _centred(values: Floats) -> Scaled:
+    high, clipped = _top(np.abs(values))
+    ends = np.full(len(values), high, dtype=np.float32)
+    return Scaled(values, -ends, ends, "score", clipped, diverging=True)
+
+
+@dataclass(frozen=True)
+class HeadStats:
+    """One row of numbers a head, each the mean over the queries that see a key.
+
+    Attributes:
+        entropy: of the weights, in nats.
+        effective_keys: exp(entropy): the number of equally weighted keys as spread out.
+        distance: mean |query - key|, weighted, in positions.
+        first, self, previous: share of the weight on key 0, on the query's own position, and
+            on the one before it.
+    """
+
+    entropy: list[float]
+    effective_keys: list[float]
+    distance: list[float]
+    first: list[float]
+    self: list[float]
+    previous: list[float]
+
+
+def head_stats(maps: HeadMaps) -> HeadStats:
+    """Statistics of weights (h, time, time)."""
+    weights = maps.values
+    if not maps.is_weights:
+        raise ConfigError("step", maps.step, "must be weights: scores are not shares")
+    time = weights.shape[-1]
+    total = weights.sum(-1)
+    seen = total > 0
+    rows = seen.sum(-1).clamp(min=1)
+    place = torch.arange(time, dtype=weights.dtype)
+    gap = (place[:, None] - place).abs()
+
+    def mean(per_row: Tensor) -> list[float]:
+        return [float(value) for value in (per_row * seen).sum(-1) / rows]
+
+    per_row = torch.special.entr(weights).sum(-1)
+    entropy = mean(per_row)
+    before = torch.zeros_like(total)
+    if time > 1:
+        before[:, 1:] = weights.diagonal(-1, dim1=-2, dim2=-1)
+    return HeadStats(
+        entropy=entropy,
+        effective_keys=mean(per_row.exp()),
+        distance=mean(torch.einsum("hqk,qk->hq", weights, gap)),
+        first=mean(weights[..., 0]),
+        self=mean(weights.diagonal(dim1=-2, dim2=-1)),
+        previous=mean(before),
+    )
