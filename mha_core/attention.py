@@ -117,9 +117,7 @@ def _drop(weights: Tensor, dropout: float, generator: torch.Generator | None) ->
 def _check_qkv(q: Tensor, k: Tensor, v: Tensor) -> None:
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.dim() != 4:
-            raise ConfigError(
-                name, tuple(tensor.shape), "must have 4 axes (batch, h, time, width)"
-            )
+            raise ConfigError(name, tuple(tensor.shape), "must have 4 axes (batch, h, time, width)")
     if q.shape[:2] != k.shape[:2] or q.shape[-1] != k.shape[-1]:
         raise ConfigError(
             "k",

@@ -92,7 +92,8 @@ class Scaled:
     def unit(self) -> Floats:
         """Place on the scale, 0 to 1; NaN where masked."""
         span = np.maximum(self.high - self.low, np.float32(1e-30))[:, None, None]
-        return np.clip((self.values - self.low[:, None, None]) / span, 0.0, 1.0)
+        place: Floats = np.clip((self.values - self.low[:, None, None]) / span, 0.0, 1.0)
+        return place
 
 
 def head_maps(trace: Trace, step: str = "softmax", item: int = 0) -> HeadMaps:

@@ -7,6 +7,7 @@ operators and the peak memory, and a third, with neither, is timed.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time as clock
 from collections.abc import Collection
@@ -25,6 +26,7 @@ from mha_core.errors import ConfigError
 from mha_core.inputs import build_module, generator, random_input
 from mha_core.records import Step
 from mha_core.steps import STEPS, StepSpec
+
 
 @dataclass(frozen=True)
 class Trace:
@@ -129,7 +131,7 @@ class _Recorder:
                 input_shapes=tuple(tuple(operand.shape) for operand in operands),
                 shape=tuple(tensor.shape),
                 strides=tensor.stride(),
-                offset=tensor.storage_offset(),
+                offset=int(tensor.storage_offset()),
                 contiguous=tensor.is_contiguous(),
                 dtype=tensor.dtype,
                 view_of=view_of,
@@ -262,7 +264,7 @@ def _timed(run: _Run, steps: list[Step]) -> tuple[list[Step], float]:
             return tensor
 
         run(mark)
-        pairs = zip(marks, marks[1:], strict=False)
+        pairs = itertools.pairwise(marks)
         laps.append({name: end - start for (_, start), (name, end) in pairs})
         spent += marks[-1][1] - marks[0][1]
     return [
