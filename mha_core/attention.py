@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from mha_core import masks
-from mha_core.config import check_dropout, check_flag, check_heads, check_size
+from mha_core.config import check_dropout, check_fill, check_flag, check_scale, check_widths
 from mha_core.errors import ConfigError
 
 # Called with (step id, tensor) at every step; what it returns goes on to the next step.
@@ -79,9 +79,12 @@ def attend(
         A query with no visible key has weights and output 0.
 
     Raises:
-        ConfigError: shapes that do not fit together, naming both.
+        ConfigError: shapes that do not fit together, naming both, or a value out of range.
     """
     _check_qkv(q, k, v)
+    check_dropout(dropout)
+    check_scale(scale)
+    check_fill(fill, q.dtype)
     see = observe or _unobserved
     d_k = q.shape[-1]
     # (batch, h, Tq, d_k) x (batch, h, d_k, Tk) -> (batch, h, Tq, Tk)
@@ -166,11 +169,11 @@ class MultiHeadAttention(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        check_size("d_model", d_model)
-        check_size("heads", heads)
-        check_heads(d_model, heads)
+        check_widths(d_model, heads)
         check_dropout(dropout)
         check_flag("bias", bias)
+        check_scale(scale)
+        check_fill(fill, dtype or torch.get_default_dtype())
         self.d_model, self.heads, self.d_k = d_model, heads, d_model // heads
         self.dropout, self.scale, self.fill = dropout, scale, fill
         self.W_q = nn.Linear(d_model, d_model, bias=bias, device=device, dtype=dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
@@ -47,7 +48,9 @@ def estimate(config: MHAConfig, keep: Collection[str] | None = None) -> Estimate
     """
     activation = cost.activation_bytes(config)
     score = cost.map_bytes(config)
-    mask = 2 * config.time**2 if config.causal else 0
+    # Boolean and its negation; a finite fill is also written out as numbers.
+    mask_size = 2 if config.fill == -math.inf else 2 + 2 * cost.itemsize(config)
+    mask = mask_size * config.time**2 if config.causal else 0
     maps = 4 if config.dropout > 0.0 else 2
     forward = 6 * activation + maps * score + mask
     names = set(STEPS if keep is None else keep) - _VIEWS

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any
 
 import torch
@@ -18,6 +20,9 @@ DTYPES: dict[str, torch.dtype] = {
 }
 DEVICES = ("cpu", "cuda", "mps")
 SIZES = ("batch", "time", "d_model", "heads")
+# Far beyond what any memory holds, and small enough that a refusal is quick to write.
+MAX_SIZE = 2**31 - 1
+MAX_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +65,17 @@ class MHAConfig:
     fill: float = -math.inf
 
     def __post_init__(self) -> None:
-        for field in SIZES:
-            check_size(field, getattr(self, field))
-        check_heads(self.d_model, self.heads)
+        check_size("batch", self.batch)
+        check_size("time", self.time)
+        check_widths(self.d_model, self.heads)
         for field in ("causal", "bias"):
             check_flag(field, getattr(self, field))
         check_dropout(self.dropout)
         _check_seed(self.seed)
         check_dtype(self.dtype)
         check_device(self.device, self.dtype)
-        _check_scale(self.scale)
-        _check_fill(self.fill, self.dtype)
+        check_scale(self.scale)
+        check_fill(self.fill, self.torch_dtype)
 
     @property
     def d_k(self) -> int:
@@ -101,23 +106,55 @@ class MHAConfig:
         return cls(**values)
 
 
-def check_size(field: str, value: Any) -> None:
-    """Refuses anything but an integer of at least 1. True is an int in Python, and refused."""
+def _is_integer(value: Any, low: int, high: int) -> bool:
+    """True is an int in Python, and not here."""
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether it is a number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int beyond every float
+        return False
+
+
+def _nearest_integer(value: Any, low: int, high: int) -> int:
+    """The integer from `low` to `high` nearest to `value`; `low` for what is no number."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not value > low:
+        return low
+    return high if value >= high else round(float(value))
+
+
+def check_size(field: str, value: Any, fits: Callable[[int], int] = int) -> None:
+    """Refuses anything but an integer from 1 to MAX_SIZE.
+
+    `fits` turns the nearest such integer into the nearest that the other fields allow too.
+    """
+    if _is_integer(value, 1, MAX_SIZE):
+        return
     if isinstance(value, bool) or not isinstance(value, int):
-        repairs = []
-        if isinstance(value, float) and math.isfinite(value):
-            repairs = [{field: max(1, round(value))}]
-        raise ConfigError(
-            field,
-            value,
-            f"must be an integer, not {type(value).__name__}",
-            works=f"Nearest that works: {repairs[0][field] if repairs else 1}",
-            repairs=repairs or [{field: 1}],
-        )
-    if value < 1:
-        raise ConfigError(
-            field, value, "must be at least 1", works="Nearest that works: 1", repairs=[{field: 1}]
-        )
+        rule = f"must be an integer, not {type(value).__name__}"
+    else:
+        rule = "must be at least 1" if value < 1 else f"must be at most {MAX_SIZE}"
+    nearest = fits(_nearest_integer(value, 1, MAX_SIZE))
+    raise ConfigError(
+        field, value, rule, works=f"Nearest that works: {nearest}", repairs=[{field: nearest}]
+    )
+
+
+def check_widths(d_model: Any, heads: Any) -> None:
+    """Refuses d_model and heads unless both are sizes and heads divides d_model."""
+
+    def multiple(number: int) -> int:
+        return _multiples(number, heads)[0] if _is_integer(heads, 1, MAX_SIZE) else number
+
+    check_size("d_model", d_model, multiple)
+    check_size("heads", heads, lambda number: _nearest_divisors(d_model, number)[0])
+    check_heads(d_model, heads)
 
 
 def divisors(number: int) -> list[int]:
@@ -126,14 +163,25 @@ def divisors(number: int) -> list[int]:
     return sorted({*small, *(number // i for i in small)})
 
 
+def _nearest_divisors(number: int, to: int) -> list[int]:
+    """The divisors of `number`, nearest to `to` first."""
+    return sorted(divisors(number), key=lambda count: (abs(count - to), count))
+
+
+def _multiples(number: int, of: int) -> list[int]:
+    """The multiples of `of` on either side of `number`, nearest first."""
+    below = number - number % of
+    around = [width for width in (below, below + of) if 1 <= width <= MAX_SIZE]
+    return sorted(around, key=lambda width: abs(width - number))
+
+
 def check_heads(d_model: int, heads: int) -> None:
     """Refuses a d_model that heads does not divide, naming the nearest of both that work."""
     if d_model % heads == 0:
         return
-    below, above = d_model - d_model % heads, d_model - d_model % heads + heads
-    widths = sorted((w for w in (below, above) if w > 0), key=lambda w: abs(w - d_model))
+    widths = _multiples(d_model, heads)
     counts = divisors(d_model)
-    nearest = sorted(counts, key=lambda count: (abs(count - heads), count))
+    nearest = _nearest_divisors(d_model, heads)
     # All divisors where they are few; otherwise the closest, so that the sentence stays one.
     listed = counts if len(counts) <= 12 else sorted(nearest[:8])
     works = (
@@ -174,18 +222,19 @@ def check_dropout(value: Any) -> None:
 
 
 def _check_seed(value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+    if not _is_integer(value, 0, MAX_SEED):
+        nearest = _nearest_integer(value, 0, MAX_SEED)
         raise ConfigError(
             "seed",
             value,
             "must be an integer from 0 to 2**63 - 1",
-            works="Nearest that works: 0",
-            repairs=[{"seed": 0}],
+            works=f"Nearest that works: {nearest}",
+            repairs=[{"seed": nearest}],
         )
 
 
 def check_dtype(value: Any) -> None:
-    if value not in DTYPES:
+    if not isinstance(value, str) or value not in DTYPES:
         raise ConfigError(
             "dtype",
             value,
@@ -236,11 +285,8 @@ def check_device(device: Any, dtype: str) -> None:
         )
 
 
-def _check_scale(value: Any) -> None:
-    if value is None:
-        return
-    real = isinstance(value, int | float) and not isinstance(value, bool)
-    if not real or not math.isfinite(value):
+def check_scale(value: Any) -> None:
+    if value is not None and not _is_finite(value):
         raise ConfigError(
             "scale",
             value,
@@ -250,9 +296,10 @@ def _check_scale(value: Any) -> None:
         )
 
 
-def _check_fill(value: Any, dtype: str) -> None:
+def check_fill(value: Any, dtype: torch.dtype) -> None:
+    """Refuses what is no fill, and what torch would refuse to write into a tensor of `dtype`."""
     real = isinstance(value, int | float) and not isinstance(value, bool)
-    if not real or math.isnan(value) or value > 0:
+    if not real or not value < 0:
         raise ConfigError(
             "fill",
             value,
@@ -260,13 +307,12 @@ def _check_fill(value: Any, dtype: str) -> None:
             works="Nearest that works: -inf",
             repairs=[{"fill": -math.inf}],
         )
-    lowest = torch.finfo(DTYPES[dtype]).min
-    # torch itself refuses to fill a float16 tensor with -1e9; say why before it does.
-    if not math.isinf(value) and value < lowest:
+    lowest = torch.finfo(dtype).min
+    if value != -math.inf and value < lowest:
         raise ConfigError(
             "fill",
             value,
-            f"does not fit {dtype}, whose lowest value is {lowest:g}",
+            f"does not fit {str(dtype).removeprefix('torch.')}, whose lowest value is {lowest:g}",
             works=f"Nearest that works: -inf or {lowest:g}",
             repairs=[{"fill": -math.inf}, {"fill": lowest}],
         )

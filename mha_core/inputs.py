@@ -26,6 +26,28 @@ def generator(seed: int, stream: str, device: str = "cpu") -> torch.Generator:
     return torch.Generator(device=device).manual_seed(int.from_bytes(digest[:7], "big"))
 
 
+def check_finite(module: nn.Module | None, x: Tensor | None, mask: Tensor | None) -> None:
+    """Refuses NaN and infinity in what a user brings, saying where.
+
+    One NaN reaches every number behind it. Masking its key does not stop it, since a weight of 0
+    times NaN is NaN. A mask may hold -inf.
+    """
+    given: dict[str, Tensor] = {} if module is None else dict(module.named_parameters())
+    if x is not None:
+        given["x"] = x
+    if mask is not None and mask.is_floating_point():
+        given["mask"] = mask.masked_fill(mask == -math.inf, 0.0)
+    for name, tensor in given.items():
+        wrong = ~torch.isfinite(tensor)
+        if wrong.any():
+            first = tuple(wrong.nonzero()[0].tolist())
+            raise ConfigError(
+                name,
+                tensor[first].item(),
+                f"must be finite; the first of {int(wrong.sum())} that are not is at {first}",
+            )
+
+
 def build_module(config: MHAConfig) -> MultiHeadAttention:
     """The module with seeded weights, in eval mode unless the configuration has dropout.
 
@@ -107,7 +129,7 @@ def positions(time: int, d_model: int) -> Tensor:
     place = torch.arange(time, dtype=torch.float32)[:, None]
     column = torch.arange(0, d_model, 2, dtype=torch.float32)
     angle = place / 10000.0 ** (column / d_model)
-    encoding = torch.empty(time, d_model)
+    encoding = torch.empty(time, d_model, dtype=torch.float32)
     encoding[:, 0::2] = angle.sin()
     encoding[:, 1::2] = angle.cos()[:, : d_model // 2]
     return encoding

@@ -26,6 +26,9 @@ SCALES = ("weight", "× uniform", "log", "per head")
 
 # Where the largest values are few, the scale ends below them, so that the rest is not all dark.
 _TOP = 0.95
+# All dark: half of the cells within this share of the scale's end, or nearly all within this
+# share of the whole scale.
+_DARK, _NARROW = 0.1, 0.25
 
 
 @dataclass(frozen=True)
@@ -190,14 +193,22 @@ def _finite(values: Floats) -> Floats:
     return values[np.isfinite(values)]
 
 
-def _top(values: Floats) -> tuple[float, bool]:
-    """End of a scale: the largest value, or the 95th percentile where outliers outshine it."""
+def _top(values: Floats, *, sides: int = 1) -> tuple[float, bool]:
+    """End of a scale from 0, or from both sides of it, and whether larger values exist.
+
+    The largest value, or the 95th percentile where outliers outshine it.
+    """
     present = _finite(values)
     if not present.size:
         return 1.0, False
-    largest, most = float(present.max()), float(np.quantile(present, _TOP))
-    if present.size > 1000 and 0 < most < largest / 2:
-        return most, True
+    sizes = np.abs(present)
+    largest, most = float(sizes.max()), float(np.quantile(sizes, _TOP))
+    low, middle, high = np.quantile(present, (1 - _TOP, 0.5, _TOP))
+    outshone = present.size > 1000 and most < largest / 2
+    dark = sides == 1 and middle < _DARK * largest
+    narrow = high - low < _NARROW * sides * largest
+    if outshone or (most < 0.8 * largest and (dark or narrow)):
+        return (most, True) if most > 0 else (largest, False)
     return (largest or 1.0), False
 
 
@@ -224,7 +235,7 @@ def _log(values: Floats) -> Scaled:
 
 
 def _centred(values: Floats) -> Scaled:
-    high, clipped = _top(np.abs(values))
+    high, clipped = _top(values, sides=2)
     ends = np.full(len(values), high, dtype=np.float32)
     return Scaled(values, -ends, ends, "score", clipped, diverging=True)
 

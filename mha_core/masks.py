@@ -140,17 +140,26 @@ class Fill:
             return scores + mask.to(scores.dtype)
         if self.value == -torch.inf:
             return scores.masked_fill(~mask, self.value)
-        return scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, self.value)
+        bias = torch.zeros_like(mask, dtype=scores.dtype).masked_fill(~mask, self.value)
+        lowest = torch.finfo(scores.dtype).min
+        if self.value > lowest / 2:
+            return scores + bias
+        # So near the lowest value the sum itself can be -inf, and a row of only -inf is NaN.
+        return (scores + bias).clamp_(min=lowest)
 
     def softmax(self, scores: Tensor, mask: Tensor | None) -> Tensor:
         """Softmax over the keys; a row that sees no key gives zeros, in value and gradient.
 
         A row of only -inf would be NaN (0/0), and so would every gradient behind it. Such rows
-        are found on the mask, which is smaller than the scores, and only then repaired.
+        are found on a boolean mask, which is smaller than the scores; an additive one can also
+        reach -inf by rounding, in its dtype or in the sum, so there the scores themselves tell.
         """
         if mask is None or (mask.dtype is torch.bool and self.value != -torch.inf):
             return scores.softmax(-1)
-        dead = ~visible(mask).any(-1, keepdim=True)
+        if mask.dtype is torch.bool:
+            dead = ~mask.any(-1, keepdim=True)
+        else:
+            dead = scores.detach().amax(-1, keepdim=True) == -torch.inf
         if not dead.any():
             return scores.softmax(-1)
         return scores.masked_fill(dead, 0.0).softmax(-1).masked_fill(dead, 0.0)

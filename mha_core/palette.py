@@ -63,7 +63,7 @@ LIGHT = Palette(
     copy="#ffd08f",
     tints={
         "batch": "#7d5fad",
-        "time": "#00877a",
+        "time": "#008276",
         "d_model": "#a0600b",
         "h": "#ac505b",
         "d_k": "#3d73b6",

@@ -23,7 +23,7 @@ from mha_core.aten import DispatchRecorder, Operator
 from mha_core.attention import MultiHeadAttention
 from mha_core.config import MHAConfig
 from mha_core.errors import ConfigError
-from mha_core.inputs import build_module, generator, random_input
+from mha_core.inputs import build_module, check_finite, generator, random_input
 from mha_core.records import Step
 from mha_core.steps import STEPS, StepSpec
 
@@ -140,8 +140,8 @@ class _Recorder:
             )
         )
         self._alive[name] = tensor
-        for read in reads:
-            if _last_reader(read) == spec.number:
+        for read in spec.reads:
+            if _last_reader(read) == name:
                 self._alive.pop(read, None)
         return tensor
 
@@ -157,8 +157,8 @@ def _read(spec: StepSpec, alive: Collection[str]) -> tuple[str, ...]:
 
 
 def _last_reader(step: str) -> str:
-    """Number of the last step that can read `step`."""
-    return max(spec.number for spec in STEPS.values() if step in spec.reads)
+    """The last step that can read `step`."""
+    return [spec.id for spec in STEPS.values() if step in spec.reads][-1]
 
 
 def trace_forward(
@@ -174,20 +174,22 @@ def trace_forward(
 
     Args:
         config: sizes, causal, dropout, dtype, device and seed.
-        module: of the same d_model and heads; seeded from the configuration when None.
+        module: of the same d_model, heads, scale and fill; seeded from the configuration
+            when None.
         x: (batch, time, d_model); standard normal, seeded, when None.
         mask: as in `attend`; True = may attend.
         keep: ids of the steps whose tensors are kept; all when None.
         profile: also count operators, FLOPs and bytes, and time every step.
 
     Raises:
-        ConfigError: module, x or mask do not fit the configuration.
+        ConfigError: module, x or mask do not fit the configuration, or are not finite.
     """
+    check_finite(module, x, mask)
     module = build_module(config) if module is None else module
     x = random_input(config) if x is None else x
     _check_fit(config, module, x)
     if mask is not None:
-        mask = mask.to(x.device)
+        mask = mask.to(x.device, x.dtype if mask.is_floating_point() else mask.dtype)
     recorder = _Recorder(keep)
     run = _Run(config, module, x, mask)
     run(recorder)
@@ -274,7 +276,8 @@ def _timed(run: _Run, steps: list[Step]) -> tuple[list[Step], float]:
 
 
 def _check_fit(config: MHAConfig, module: MultiHeadAttention, x: Tensor) -> None:
-    for field, value in (("d_model", module.d_model), ("heads", module.heads)):
+    for field in ("d_model", "heads", "scale", "fill"):
+        value = getattr(module, field)
         if value != getattr(config, field):
             raise ConfigError(
                 field,
