@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
@@ -92,20 +90,3 @@ def draw_bar(axes: Axes, part: Panel, colours: Palette, *, per_head: bool) -> No
 
 def _number(value: float) -> str:
     return f"{value:.3g}".replace("-", "−")
-
-
-def wrap(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width)
-
-
-def stride(time: int, room: int, words: bool) -> int:
-    """Positions from one tick label to the next: 1, 2, 5, 10, 20, ... for numbers."""
-    least = -(-time // room)
-    if words:
-        return least
-    power = 1
-    while True:
-        for step in (1, 2, 5):
-            if step * power >= least:
-                return step * power
-        power *= 10

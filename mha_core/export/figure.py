@@ -7,6 +7,7 @@ around it, and the same trace gives the same bytes.
 from __future__ import annotations
 
 import math
+import textwrap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,12 +17,19 @@ from typing import Any
 import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 
 from mha_core.export import cells, fonts
-from mha_core.export.labels import clip, columns
-from mha_core.export.panels import Panel, alt_text, config_words, ground, panel
+from mha_core.export.labels import clip
+from mha_core.export.panels import (
+    Panel,
+    alt_text,
+    config_words,
+    ground,
+    panel,
+    tick_stride,
+)
 from mha_core.export.selection import Job
 from mha_core.palette import Palette
 
@@ -29,9 +37,7 @@ DPI = 200
 LARGEST_SIDE = 256
 
 _SIDES = {1: 4.4, 2: 3.1, 3: 2.5, 4: 2.2, 8: 1.45}  # of a map, by maps in a row
-_HEADER, _TITLE, _CAPTION, _GAP, _NOTE, _MARGIN = 0.95, 0.34, 0.24, 0.2, 0.22, 0.3
-_BAR = 1.25
-_LETTER = 0.061  # mean width of a tick label's letter
+_HEADER, _TITLE, _CAPTION, _GAP, _BAR, _NOTE, _MARGIN = 0.95, 0.34, 0.24, 0.2, 1.15, 0.22, 0.3
 _LABEL_LETTERS = 14
 _SMALL, _BODY, _HEAD = 6.5, 8.0, 9.0
 
@@ -62,6 +68,7 @@ class _Layout:
     side: float
     left: float
     below: float
+    turned: bool
 
     @property
     def width(self) -> float:
@@ -70,7 +77,9 @@ class _Layout:
 
     @property
     def panel_height(self) -> float:
-        return _TITLE + self.rows * (_CAPTION + self.side) + self.below + _NOTE + _MARGIN
+        gaps = (self.rows - 1) * _GAP
+        maps = self.rows * (_CAPTION + self.side) + gaps
+        return _TITLE + maps + self.below + _NOTE + _MARGIN
 
 
 def panels(job: Job) -> Iterator[Panel]:
@@ -92,8 +101,8 @@ def draw(job: Job, shown: list[Panel], *, embedded: bool) -> Figure:
     layout = _layout(job, labels)
     height = _HEADER + len(shown) * layout.panel_height
     figure = Figure(figsize=(layout.width, height), dpi=DPI, facecolor=colours.background)
-    FigureCanvasAgg(figure)
-    page = _Page(figure, colours, layout, labels)
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    page = _Page(figure, colours, layout, labels, renderer)
     page.header(job)
     for place, part in enumerate(shown):
         page.panel(part, _HEADER + place * layout.panel_height)
@@ -110,15 +119,31 @@ def _labels(job: Job, embedded: bool) -> list[str] | None:
 def _layout(job: Job, labels: list[str] | None) -> _Layout:
     count = len(job.heads)
     across = min(count, 4) if count <= 16 else 8
-    widest = max(map(columns, labels)) if labels else len(str(job.config.time - 1))
-    room = 0.12 + _LETTER * widest
+    names = labels or [str(job.config.time - 1)]
+    widest = max(map(_width, names))
+    stride = tick_stride(job.config.time, _room(_SIDES[across], labels), bool(labels))
+    turned = bool(labels) and widest + 0.06 > _SIDES[across] / job.config.time * stride
     return _Layout(
         columns=across,
         rows=math.ceil(count / across),
         side=_SIDES[across],
-        left=_MARGIN + 0.2 + room,
-        below=0.2 + (room if labels else 0.2),
+        left=_MARGIN + 0.25 + widest,
+        below=0.25 + (widest if turned else 0.12),
+        turned=turned,
     )
+
+
+def _room(side: float, labels: list[str] | None) -> int:
+    """Tick labels that fit along a map."""
+    return max(1, int(side / (0.105 if labels else 0.25)))
+
+
+def _width(label: str) -> float:
+    """Inches of a tick label."""
+    figure = Figure(dpi=72)
+    text = figure.text(0, 0, label, fontsize=_SMALL, family=fonts.families())
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    return float(text.get_window_extent(renderer).width) / 72
 
 
 @dataclass(frozen=True)
@@ -127,19 +152,19 @@ class _Page:
     colours: Palette
     layout: _Layout
     labels: list[str] | None
+    renderer: RendererAgg
 
     def text(self, x: float, y: float, text: str, **style: Any) -> float:
         """Text at inches from the top left; returns where it ends."""
         width, height = self.figure.get_size_inches()
-        plain = {
+        plain: dict[str, Any] = {
             "color": self.colours.text,
             "fontsize": _BODY,
             "va": "baseline",
             "family": fonts.families(),
         }
         drawn = self.figure.text(x / width, 1 - y / height, text, **(plain | style))
-        renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
-        return float(drawn.get_window_extent(renderer).x1) / self.figure.dpi
+        return float(drawn.get_window_extent(self.renderer).x1) / self.figure.dpi
 
     def axes(self, x: float, y: float, across: float, down: float) -> Axes:
         """Axes whose top left is at inches from the top left."""
@@ -164,7 +189,7 @@ class _Page:
         for place in range(len(part.heads)):
             row, column = divmod(place, layout.columns)
             x = layout.left + column * (layout.side + _GAP)
-            y = first + row * (_CAPTION + layout.side)
+            y = first + row * (_CAPTION + layout.side + _GAP)
             lowest = place + layout.columns >= len(part.heads)
             self.head(part, place, x, y, left=column == 0, lowest=lowest)
         bar = layout.left + min(layout.columns, len(part.heads)) * (layout.side + _GAP) + 0.05
@@ -194,14 +219,13 @@ class _Page:
 
     def ticks(self, axes: Axes, time: int, *, left: bool, lowest: bool) -> None:
         """Labels at the left and the lowest maps only: they are the same for all."""
-        per_label = 0.105 if self.labels else 0.25
-        stride = cells.stride(time, max(1, int(self.layout.side / per_label)), bool(self.labels))
+        stride = tick_stride(time, _room(self.layout.side, self.labels), bool(self.labels))
         places = list(range(0, time, stride))
         names = [self.labels[place] if self.labels else str(place) for place in places]
         named: dict[str, Any] = {"family": fonts.families()}
         axes.tick_params(length=0, pad=3, labelsize=_SMALL, labelcolor=self.colours.muted)
         axes.set_yticks(places, names if left else [""] * len(places), **named)
-        turned: dict[str, Any] = {"rotation": 90} if self.labels else {}
+        turned: dict[str, Any] = {"rotation": 90} if self.layout.turned else {}
         axes.set_xticks(places, names if lowest else [""] * len(places), **named, **turned)
         said: dict[str, Any] = {"fontsize": _SMALL + 0.5, "color": self.colours.muted}
         if left:
@@ -216,7 +240,7 @@ class _Page:
             )  # fmt: skip
 
     def bar(self, part: Panel, x: float, y: float) -> None:
-        lines = cells.wrap(part.colours.title, 17)
+        lines = textwrap.wrap(part.colours.title, 17)
         for place, line in enumerate(lines):
             self.text(x, y + 0.16 + 0.13 * place, line, fontsize=_SMALL + 0.5)
         top = y + _CAPTION + 0.13 * (len(lines) - 1)

@@ -29,11 +29,6 @@ def clip(label: str, width: int) -> str:
     return label if len(label) <= width else f"{label[: width - 1]}…"
 
 
-def columns(label: str) -> int:
-    """Width in the units of a monospaced letter: CJK and emoji take two."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in label)
-
-
 def neutral(token: str, label: str) -> str:
     """The label with an apostrophe before it where a spreadsheet would run it as a formula."""
     bare = token.lstrip(" \n")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mha_core.config import MHAConfig
 from mha_core.errors import ConfigError
 from mha_core.export.selection import Job
-from mha_core.maps import HeadMaps, Pooled, Scaled, head_maps, head_stats, pool, scaled
+from mha_core.maps import HeadMaps, Pooled, Pooling, Scaled, head_maps, head_stats, pool, scaled
 from mha_core.palette import Palette, palette
 
 _TITLES = {
@@ -59,9 +59,11 @@ def panel(job: Job, name: str, step: str, item: int, *, limit: int) -> Panel:
         maps = HeadMaps(
             step, whole.values[index], None if whole.visible is None else whole.visible[index]
         )
-    pooled, colours = scaled(maps, limit, "max", job.scale)
+    # The largest weight of a block is what one looks for; of scores it would hide the negative.
+    how: Pooling = "max" if maps.is_weights else "mean"
+    pooled, colours = scaled(maps, limit, how, job.scale)
     relative = maps.is_weights and job.scale == "× uniform"
-    exact = pool(maps, limit, "max").values if relative else pooled.values
+    exact = pool(maps, limit, how).values if relative else pooled.values
     masked = _masked(maps, pooled, limit)
     return Panel(
         title=f"{_TITLES[name]}, batch item {item}",
@@ -81,7 +83,7 @@ def _masked(maps: HeadMaps, pooled: Pooled, limit: int) -> NDArray[np.bool_] | N
         return None
     if maps.values.isnan().any():
         blank = HeadMaps(maps.step, torch.zeros_like(maps.values), maps.visible)
-        return np.isnan(pool(blank, limit, "max").values)
+        return np.isnan(pool(blank, limit, pooled.how).values)
     return np.isnan(pooled.values)
 
 
@@ -120,7 +122,7 @@ def _notes(
         factor, side = pooled.factor, pooled.values.shape[-1]
         notes.append(
             f"{pooled.time} × {pooled.time} pooled {factor} × {factor} to {side} × {side}: "
-            f"the {pooled.how} of the cells each covers"
+            f"the {pooled.how} of each block"
         )
     if colours.clipped:
         notes.append("the scale ends at the 95th percentile")
@@ -147,20 +149,39 @@ def config_words(config: MHAConfig) -> list[tuple[str, str | None]]:
 def alt_text(job: Job) -> str:
     """What the figure is, for a reader who does not see it."""
     words = ", ".join(word for word, _tint in config_words(job.config))
-    counts = f"heads {_listed(job.heads)} of batch items {_listed(job.items)}"
+    counts = f"{_listed('head', job.heads)} of {_listed('batch item', job.items)}"
     return (
         f"Heatmaps of {' and '.join(job.maps)} for {counts}, query from the top, "
         f"key from the left. Multi-head attention with {words}."
     )
 
 
-def _listed(indices: tuple[int, ...]) -> str:
+def _listed(word: str, indices: tuple[int, ...]) -> str:
+    if len(indices) == 1:
+        return f"{word} {indices[0]}"
     in_a_row = len(indices) > 2 and indices == tuple(range(indices[0], indices[-1] + 1))
-    return f"{indices[0]} to {indices[-1]}" if in_a_row else ", ".join(map(str, indices))
+    listed = f"{indices[0]} to {indices[-1]}" if in_a_row else ", ".join(map(str, indices))
+    return f"{word}s {listed}"
 
 
 def ground(job: Job) -> Palette:
     return palette(job.mode)
+
+
+def tick_stride(time: int, room: int, words: bool) -> int:
+    """Positions from one tick label to the next, so that at most `room` are shown.
+
+    1, 2, 5, 10, 20, ... for numbers; as few as needed for words.
+    """
+    least = -(-time // room)
+    if words:
+        return least
+    power = 1
+    while True:
+        for step in (1, 2, 5):
+            if step * power >= least:
+                return step * power
+        power *= 10
 
 
 def check_count(job: Job, form: str, most: int) -> None:

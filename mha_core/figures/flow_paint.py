@@ -117,6 +117,7 @@ def map_trace(scene: Scene, st: Stage, painter: Painter) -> Json:
         "marker": {
             "color": typed(painter.maps(scene)),
             "size": typed(size) if hidden.any() else st.cell,
+            "opacity": 1,
         },
         "text": shown,
         "hovertemplate": MAP_HOVER,

@@ -52,7 +52,7 @@ def test_padding_hides_the_keys_behind_each_length_and_no_query():
 
 @pytest.mark.parametrize("length", [-1, 5, 2.0, True, "2", None])
 def test_a_length_that_is_no_number_of_keys_is_refused(length):
-    with pytest.raises(ConfigError, match="lengths=.*from 0 to time=4"):
+    with pytest.raises(ConfigError, match=r"lengths=.*from 0 to time=4"):
         masks.padding([4, length], 4)
 
 
@@ -105,13 +105,13 @@ def test_the_order_of_masks_does_not_matter():
 
 
 def test_causal_and_padding_joined_as_booleans_never_add_up_to_infinity():
-    # As numbers, the lowest float32 twice is -inf, and a row of -inf alone is NaN.
+    # As numbers, a key that both hide gets twice the lowest float32, which is -inf.
     by_numbers = torch.zeros(4, 4)
-    for part in (masks.causal(4), torch.tensor([N, T, T, T]).expand(4, 4)):
+    for part in (masks.causal(4), torch.tensor([T, T, T, N]).expand(4, 4)):
         by_numbers = by_numbers + torch.zeros(4, 4).masked_fill(~part, LOWEST)
     assert by_numbers.isinf().any()
 
-    joined = masks.combine(masks.causal(4), torch.tensor([N, T, T, T]))
+    joined = masks.combine(masks.causal(4), torch.tensor([T, T, T, N]))
     added = masks.Fill(LOWEST).apply(torch.zeros(4, 4), joined)
     assert torch.isfinite(added).all()
     assert torch.equal(added == LOWEST, ~joined)

@@ -1,0 +1,55 @@
+"""Maps as small pictures: palette PNGs, one byte a pixel, masked cells transparent."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from mha_core.maps import Scaled
+from mha_core.palette import Palette, ramp
+
+_LEVELS = 64  # steps of colour: what the eye tells apart, and what compresses well
+_CLEAR = 255  # palette index of a masked cell
+
+
+def map_png(unit: NDArray[np.float32], colours: Palette, *, diverging: bool) -> bytes:
+    """One map as a PNG.
+
+    Args:
+        unit: (rows, columns), place on the colour scale from 0 to 1; NaN where masked.
+        colours: of the ground.
+        diverging: the scale centred at 0, else the sequential one.
+
+    Returns:
+        The file's bytes. Cells of a small map are blocks with a hairline between them.
+    """
+    masked = np.isnan(unit)
+    codes = (np.nan_to_num(unit) * (_LEVELS - 1)).round().astype(np.uint8)
+    codes[masked] = _CLEAR
+    side = max(codes.shape)
+    if side <= 16:
+        block = 160 // side
+        codes = np.kron(codes, np.ones((block, block), dtype=np.uint8))
+        codes[::block, :] = _CLEAR
+        codes[:, ::block] = _CLEAR
+    picture = Image.fromarray(codes, mode="P")
+    anchors = colours.diverging if diverging else colours.sequential
+    table = np.zeros((256, 3), dtype=np.uint8)
+    table[:_LEVELS] = ramp(anchors, _LEVELS)
+    picture.putpalette(table.tobytes())
+    out = io.BytesIO()
+    picture.save(out, "PNG", transparency=_CLEAR, optimize=False, compress_level=6)
+    return out.getvalue()
+
+
+def data_uri(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode('ascii')}"
+
+
+def tiles(scaled: Scaled, colours: Palette) -> list[str]:
+    """One data URI a head."""
+    return [data_uri(map_png(unit, colours, diverging=scaled.diverging)) for unit in scaled.unit()]
