@@ -17,9 +17,7 @@ from torch import nn
 
 batch, time, d_model, h = {batch}, {time}, {d_model}, {heads}
 d_k = d_model // h  # {d_k}
-causal = {causal}
-dropout = {dropout}
-seed = {seed}
+{dropout}seed = {seed}
 dtype = torch.{dtype}
 device = "{device}"
 
@@ -51,7 +49,7 @@ class MultiHeadAttention(nn.Module):
         scores = {scaled}
 {mask}        # 5 softmax over the keys
         weights = scores.softmax(-1)
-{drop}        # 6 weighted values: (batch, h, time, time) x (batch, h, time, d_k) -> (batch, h, time, d_k)
+{drop}        # 6 weigh: (batch, h, time, time) x (batch, h, time, d_k) -> (batch, h, time, d_k)
         out = {used} @ v
         # 7 transpose back: (batch, h, time, d_k) -> (batch, time, h, d_k)
         out = out.transpose(1, 2)
@@ -79,7 +77,8 @@ print("output", tuple(output.shape), "weights", tuple(weights.shape))
 
 _RANDOM = """x = torch.randn(batch, time, d_model, generator=stream("input")).to(device, dtype)"""
 
-_TEXT = """# One seeded vector a distinct word, plus its position (Vaswani et al. 2017, section 3.5).
+_TEXT = """\
+# One seeded vector a distinct word, plus its position (Vaswani et al. 2017, section 3.5).
 tokens = {tokens}
 vectors = {{
     word: torch.randn(batch, d_model, generator=stream(f"word/{{word}}"))
@@ -130,8 +129,7 @@ def program(config: MHAConfig, tokens: Sequence[str] | None = None) -> str:
         d_model=config.d_model,
         heads=config.heads,
         d_k=config.d_k,
-        causal=config.causal,
-        dropout=config.dropout,
+        dropout=f"dropout = {config.dropout!r}\n" if config.dropout > 0 else "",
         seed=config.seed,
         dtype=config.dtype,
         device=config.device,

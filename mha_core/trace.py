@@ -141,7 +141,7 @@ class _Recorder:
         )
         self._alive[name] = tensor
         for read in spec.reads:
-            if _last_reader(read) == name:
+            if not _needed(read, name):
                 self._alive.pop(read, None)
         return tensor
 
@@ -156,9 +156,10 @@ def _read(spec: StepSpec, alive: Collection[str]) -> tuple[str, ...]:
     return tuple(present)
 
 
-def _last_reader(step: str) -> str:
-    """The last step that can read `step`."""
-    return [spec.id for spec in STEPS.values() if step in spec.reads][-1]
+def _needed(step: str, after: str) -> bool:
+    """Whether one later than `after` reads `step`: not where it takes `after` in its stead."""
+    later = list(STEPS.values())[list(STEPS).index(after) + 1 :]
+    return any(step in spec.reads and after not in spec.reads for spec in later)
 
 
 def trace_forward(

@@ -5,45 +5,28 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import IO
 
 import torch
 from torch import Tensor
 
-from mha_core.errors import ConfigError
 from mha_core.export.labels import labels, neutral
 from mha_core.export.selection import Job
 
 HEADER = "tensor,batch,head,query,key,query_token,key_token,value,masked"
-LARGEST = 20_000_000
 _BEFORE_MASK = ("scores", "scale")
 # Rows formatted at a time: text costs some fifty times its number, so not a whole map at once.
 _CHUNK = 1 << 16
 
 
-def row_count(job: Job) -> int:
-    """Rows below the header."""
-    return len(job.maps) * len(job.items) * len(job.heads) * job.config.time**2
-
-
-def write(file: BinaryIO, job: Job) -> None:
-    """Writes `HEADER` and `row_count` rows, UTF-8, lines ended by a line feed.
+def write(file: IO[bytes], job: Job) -> None:
+    """Writes `HEADER` and a row a cell, UTF-8, lines ended by a line feed.
 
     A value has the fewest digits that read back to the same number in its dtype (bfloat16 and
     float16 in float32); masked scores are -inf, and `masked` is true for every cell that a mask
     hides. Labels that a spreadsheet would run as a formula start with an apostrophe.
-
-    Raises:
-        ConfigError: more rows than `LARGEST`.
     """
-    count = row_count(job)
-    if count > LARGEST:
-        raise ConfigError(
-            "rows",
-            count,
-            f"must be at most {LARGEST:,} in a CSV",
-            works="npz and safetensors hold any size; or select fewer heads, items or tensors",
-        )
+    count = job.selection.map_count(job.config) * job.config.time**2
     file.write(f"{HEADER}\n".encode())
     fields = token_fields(job.tokens, job.config.time)
     done = 0
@@ -81,7 +64,7 @@ def _hidden(job: Job, step: str) -> Tensor | None:
 
 
 def _write_map(
-    file: BinaryIO, prefix: str, values: Tensor, hidden: Tensor | None, fields: list[str]
+    file: IO[bytes], prefix: str, values: Tensor, hidden: Tensor | None, fields: list[str]
 ) -> None:
     """One head's (time, time) map, a block of queries at a time."""
     if values.dtype in (torch.bfloat16, torch.float16):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import html
 import json
-from typing import BinaryIO
+from typing import IO
 
 from plotly.offline import get_plotlyjs
 
 from mha_core.export import html_maps
 from mha_core.export.metadata import describe
-from mha_core.export.panels import Panel, alt_text, check_count, config_words, ground, panel
+from mha_core.export.panels import Panel, alt_text, config_words, ground, panel
 from mha_core.export.selection import Job
 
 LARGEST_SIDE = 128
-MOST_MAPS = 128
 
 _CONFIG = {
     "displaylogo": False,
@@ -24,16 +23,12 @@ _CONFIG = {
 }
 
 
-def write(file: BinaryIO, job: Job) -> None:
+def write(file: IO[bytes], job: Job) -> None:
     """Writes the page; it asks for nothing over the network.
 
     Hovering gives query, key and number. Maps over LARGEST_SIDE cells a side are pooled, and the
     page says so.
-
-    Raises:
-        ConfigError: no map is selected, or more than MOST_MAPS.
     """
-    check_count(job, "HTML page", MOST_MAPS)
     wanted = [(name, step, item) for name, step in job.maps.items() for item in job.items]
     file.write(_head(job).encode())
     for place, (name, step, item) in enumerate(wanted):

@@ -38,7 +38,8 @@ def figure(part: Panel, labels: list[str] | None, colours: Palette) -> Any:
     side = _SIDES[across]
     shown = [clip(label, _LABEL_LETTERS) for label in labels] if labels else None
     room = 12 + _LETTER * max(map(len, shown or [str(part.pooled.time)]))
-    left, below = _AXIS + room, _AXIS + (room if shown else 18)
+    turned = shown is not None and room > side / len(shown)
+    left, below = _AXIS + room, _AXIS + (room if turned else 18)
     wide = across * side + (across - 1) * _GAP
     high = rows * side + (rows - 1) * (_GAP + _CAPTION)
     drawn = make_subplots(
@@ -58,7 +59,7 @@ def figure(part: Panel, labels: list[str] | None, colours: Palette) -> Any:
             at = {"row": row + 1, "col": column + 1}
             lowest = place < count <= place + across
             drawn.update_xaxes(**_axis(ticks, names, "key", lowest), **at)
-            drawn.update_xaxes(tickangle=-90 if shown else 0, visible=place < count, **at)
+            drawn.update_xaxes(tickangle=-90 if turned else 0, visible=place < count, **at)
             drawn.update_yaxes(**_axis(ticks, names, "query", column == 0), **at)
             drawn.update_yaxes(autorange="reversed", visible=place < count, **at)
     return drawn.update_layout(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import torch
 
@@ -63,7 +63,7 @@ def _axes(job: Job, name: str, step: str) -> list[str]:
     return ["batch", "heads", "time", "d_k"] if len(shape) == 4 else ["batch", "time", "d_model"]
 
 
-def write_config(file: BinaryIO, job: Job) -> None:
+def write_config(file: IO[bytes], job: Job) -> None:
     """The configuration as JSON: `MHAConfig.from_dict(document["config"])` is it again."""
     document = describe(job) | {"d_k": job.config.d_k, "words": WORDS}
     del document["tensors"], document["heads"], document["items"]

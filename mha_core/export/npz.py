@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from mha_core.export.metadata import describe, tensor_key
 from mha_core.export.selection import Job
 
 
-def write(file: BinaryIO, job: Job) -> None:
+def write(file: IO[bytes], job: Job) -> None:
     """One array a tensor, plus `metadata` (JSON, 0-d text) and, where given, `tokens`.
 
     NumPy has no bfloat16: those tensors are stored as float32, which holds each of their

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 
 from mha_core.config import MHAConfig
-from mha_core.errors import ConfigError
 from mha_core.export.selection import Job
 from mha_core.maps import HeadMaps, Pooled, Pooling, Scaled, head_maps, head_stats, pool, scaled
 from mha_core.palette import Palette, palette
@@ -182,20 +181,3 @@ def tick_stride(time: int, room: int, words: bool) -> int:
             if step * power >= least:
                 return step * power
         power *= 10
-
-
-def check_count(job: Job, form: str, most: int) -> None:
-    """Refuses more maps than a figure of this format can hold.
-
-    Raises:
-        ConfigError: naming both numbers.
-    """
-    count = len(job.maps) * len(job.items) * len(job.heads)
-    if count > most:
-        raise ConfigError(
-            "maps",
-            count,
-            f"must be at most {most} in one {form}: {len(job.maps)} tensors × {len(job.items)} "
-            f"batch items × {len(job.heads)} heads",
-            works="Select fewer heads, items or tensors; npz and safetensors hold any number",
-        )

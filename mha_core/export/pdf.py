@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import IO
 
 from matplotlib.backends.backend_pdf import PdfPages
 
 from mha_core.export import figure
-from mha_core.export.panels import alt_text, check_count
+from mha_core.export.panels import alt_text
 from mha_core.export.selection import Job
 
-MOST_MAPS = 1024
 
-
-def write(file: BinaryIO, job: Job) -> None:
-    """Writes the pages one by one, so that one is held at a time.
-
-    Raises:
-        ConfigError: no map is selected, or more than MOST_MAPS.
-    """
-    check_count(job, "PDF", MOST_MAPS)
+def write(file: IO[bytes], job: Job) -> None:
+    """Writes the pages one by one, so that one is held at a time."""
     about = {"Title": "Multi-head attention maps", "Subject": alt_text(job), "CreationDate": None}
     with figure.drawing(), PdfPages(file, metadata=about) as pages:
         for part in figure.panels(job):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import BinaryIO
+from typing import IO
 
 from safetensors.torch import save
 
@@ -11,7 +11,7 @@ from mha_core.export.metadata import describe, tensor_key
 from mha_core.export.selection import Job
 
 
-def write(file: BinaryIO, job: Job) -> None:
+def write(file: IO[bytes], job: Job) -> None:
     """One tensor each, plus the configuration and tokens as JSON under the header's "mha"."""
     tensors = {}
     for place, (name, step) in enumerate(job.tensors.items()):

@@ -61,6 +61,24 @@ class Selection:
         _check_tensors(self)
         return tuple(TENSORS[name] for name in self.names)
 
+    def map_count(self, config: MHAConfig) -> int:
+        """(query, key) maps of a run of `config`: tensors × items × heads.
+
+        Raises:
+            ConfigError: no map is selected: figures and rows are drawn from maps.
+        """
+        names = [name for name in self.names if name in MAPS]
+        if not names:
+            raise ConfigError(
+                "tensors",
+                self.names,
+                "must have a map over (query, key) for this format",
+                works=f"These work: {', '.join(MAPS)}; npz and safetensors take any tensor",
+            )
+        items = config.batch if self.items is None else len(self.items)
+        heads = config.heads if self.heads is None else len(self.heads)
+        return len(names) * items * heads
+
     def check(self, config: MHAConfig, ran: Collection[str] | None = None) -> None:
         """Refuses what a run of `config` does not have.
 
@@ -130,6 +148,7 @@ class Job:
     """
 
     trace: Trace
+    selection: Selection
     tensors: dict[str, str]
     heads: tuple[int, ...]
     items: tuple[int, ...]
@@ -148,20 +167,8 @@ class Job:
 
     @property
     def maps(self) -> dict[str, str]:
-        """Name -> step of the selected maps.
-
-        Raises:
-            ConfigError: there is none: figures and rows are drawn from maps.
-        """
-        chosen = {name: step for name, step in self.tensors.items() if name in MAPS}
-        if not chosen:
-            raise ConfigError(
-                "tensors",
-                tuple(self.tensors),
-                "must have a map over (query, key) for this format",
-                works=f"These work: {', '.join(MAPS)}; npz and safetensors take any tensor",
-            )
-        return chosen
+        """Name -> step of the selected (query, key) maps."""
+        return {name: step for name, step in self.tensors.items() if name in MAPS}
 
     def tensor(self, step: str) -> Tensor:
         """The selected part of a step's tensor, exact, contiguous, on the CPU.
@@ -209,6 +216,7 @@ def make_job(
         )
     return Job(
         trace=trace,
+        selection=selection,
         tensors=dict(zip(selection.names, selection.steps, strict=True)),
         heads=tuple(range(config.heads)) if selection.heads is None else selection.heads,
         items=tuple(range(config.batch)) if selection.items is None else selection.items,

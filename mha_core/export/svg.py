@@ -5,22 +5,15 @@ from __future__ import annotations
 import html
 import io
 import warnings
-from typing import BinaryIO
+from typing import IO
 
 from mha_core.export import figure
-from mha_core.export.panels import alt_text, check_count
+from mha_core.export.panels import alt_text
 from mha_core.export.selection import Job
 
-MOST_MAPS = 128
 
-
-def write(file: BinaryIO, job: Job) -> None:
-    """Writes the figure with a role and a label for screen readers.
-
-    Raises:
-        ConfigError: no map is selected, or more than MOST_MAPS.
-    """
-    check_count(job, "SVG", MOST_MAPS)
+def write(file: IO[bytes], job: Job) -> None:
+    """Writes the figure with a role and a label for screen readers."""
     shown = list(figure.panels(job))
     page = io.BytesIO()
     with figure.drawing(), warnings.catch_warnings():

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mha_core import MHAConfig, MultiHeadAttention
 from mha_core.inputs import build_module
@@ -98,6 +99,18 @@ def numpy_attention(
         scores = np.where(keep, scores, -np.inf)
     weights = softmax(scores)
     return weights @ v, weights
+
+
+class Listing(TorchDispatchMode):
+    """The names of the operators that torch dispatched, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func.overloadpacket))
+        return func(*args, **(kwargs or {}))
 
 
 def close(one: Tensor, other: Tensor, tolerance: float = 1e-12) -> bool:

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mha_core
 from mha_core import ConfigError, MHAConfig
 from mha_core.inputs import build_module, positions, random_input, text_input, tokenize
 from tests.core.support import D_MODEL, TIME, close, config
@@ -54,7 +56,12 @@ def weights(made):
 def test_a_fresh_process_draws_the_same_numbers():
     here = digest(drawn(config(dtype="float32", seed=7)))
     there = subprocess.run(
-        [sys.executable, "-c", DIGEST], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", DIGEST],
+        cwd=Path(mha_core.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert there.stdout.strip() == here
 
@@ -198,7 +205,7 @@ def test_tokens_are_the_words_as_typed():
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
 def test_a_text_without_words_is_refused(text):
-    with pytest.raises(ConfigError, match="text=.*at least one word"):
+    with pytest.raises(ConfigError, match=r"text=.*at least one word"):
         tokenize(text)
 
 

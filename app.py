@@ -1,0 +1,30 @@
+"""The home page: the real forward of multi-head attention, its shapes, its flow, its heads."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.shared import look, runs
+from pages.shared.flow_section import flow_section
+from pages.shared.glance import chosen_step, glance, table
+from pages.shared.heads_section import heads_section
+from pages.shared.proof_section import proof_section
+from pages.shared.sidebar import failing, sidebar
+
+st.set_page_config(page_title="The Shape of Attention", page_icon="◩", layout="wide")
+look.style()
+choice = sidebar()
+width, still = look.viewport()
+
+if choice is None:
+    st.error(str(failing()))
+    st.stop()
+if failing() is not None:
+    st.info("The last view that ran is shown; see the error in the sidebar.")
+
+trace = runs.trace(choice)
+glance(trace)
+table(trace)
+flow_section(trace, chosen_step(trace), width, still)
+heads_section(choice, trace, width)
+proof_section(runs.proofs(choice))

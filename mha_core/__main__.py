@@ -1,0 +1,303 @@
+"""The command line: `python -m mha_core table ...` and `python -m mha_core export ...`.
+
+Prints to standard output; progress and errors go to standard error. Exit status 0 is success, 2 a
+request that cannot be met, said in one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, NoReturn
+
+import torch
+from tqdm import tqdm
+
+from mha_core import budget, tables
+from mha_core.config import DEVICES, DTYPES, MHAConfig
+from mha_core.errors import ConfigError, human_bytes
+from mha_core.export import FORMATS, MAPS, Format, Progress, Selection, format_named
+from mha_core.export.selection import MODES
+from mha_core.inputs import text_input, tokenize
+from mha_core.maps import SCALES
+from mha_core.trace import Trace, trace_forward
+
+BAD_INPUT = 2
+# As shells report a process that a closed pipe or an interrupt ended.
+_PIPE, _INTERRUPT = 141, 130
+# The names of the scales as they can be typed.
+_SCALES = {name.replace("× ", "").replace(" ", "-"): name for name in SCALES}
+
+
+class _Refused(Exception):
+    """An argument that argparse refuses."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise _Refused(message)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns the exit status.
+
+    Args:
+        argv: arguments after the program's name; the process's own when None.
+    """
+    try:
+        options = _parser().parse_args(argv)
+        run: Callable[[argparse.Namespace], None] = options.run
+        run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has what it wanted. Python flushes at exit, and must find no pipe then.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE
+    except KeyboardInterrupt:
+        return _INTERRUPT
+    except (_Refused, ConfigError) as error:
+        return _say(str(error))
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        return _say(f"out of memory: {error or 'lower batch, time, heads or d_model'}")
+    except OSError as error:
+        return _say(f"{error.filename or 'file'}: {error.strerror or error}")
+    return 0
+
+
+def _say(message: str) -> int:
+    """One line on standard error, whatever the message holds."""
+    line = " ".join(message.split()).encode(errors="backslashreplace").decode()
+    print(f"error: {line}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m mha_core",
+        description="Multi-head attention: the shapes of every step, and its tensors in files.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{table,export}")
+    table = commands.add_parser("table", help="print the shape table", allow_abbrev=False)
+    _add_configuration(table)
+    table.add_argument(
+        "--format", default="text", help=f"{', '.join(tables.FORMATS)} (default: text)"
+    )
+    table.add_argument(
+        "--detail", action="store_true", help="every step, with memory, FLOPs and measured times"
+    )
+    table.set_defaults(run=_table)
+    export = commands.add_parser("export", help="write files", allow_abbrev=False)
+    _add_configuration(export)
+    export.add_argument("--out", required=True, type=Path, help="directory; made if missing")
+    export.add_argument(
+        "--format", default="npz", help=f"comma-separated: {', '.join(FORMATS)}, or all"
+    )
+    export.add_argument(
+        "--tensors", default="weights", help=f"comma-separated: {', '.join(MAPS)}, or q, k, v, ..."
+    )
+    export.add_argument("--only-heads", metavar="INDICES", help="e.g. 0,1 (default: all)")
+    export.add_argument("--items", metavar="INDICES", help="batch items, e.g. 0 (default: all)")
+    export.add_argument("--mode", default="light", help=f"{', '.join(MODES)} (default: light)")
+    export.add_argument("--scale", default="weight", help=f"of colours: {', '.join(_SCALES)}")
+    export.set_defaults(run=_export)
+    return parser
+
+
+def _add_configuration(parser: argparse.ArgumentParser) -> None:
+    default = MHAConfig()
+    whole = {"type": _integer, "metavar": "N"}
+    for name in ("batch", "time", "d_model", "heads", "seed"):
+        # No default here: --text sets the time, and only a time that was typed can disagree.
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(flag, **whole, help=f"default: {getattr(default, name)}")  # type: ignore[arg-type]
+    parser.add_argument("--causal", action="store_true", help="hide later positions")
+    parser.add_argument("--dropout", type=_number, metavar="P", help="default: 0")
+    parser.add_argument("--no-bias", action="store_true", help="projections without bias")
+    parser.add_argument("--dtype", help=f"{', '.join(DTYPES)} (default: {default.dtype})")
+    parser.add_argument("--device", help=f"{', '.join(DEVICES)} (default: {default.device})")
+    parser.add_argument("--text", help="words to attend over; their number is the time")
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer, not {text!r}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
+
+
+def _configuration(options: argparse.Namespace) -> tuple[MHAConfig, list[str] | None]:
+    """The configuration and, with --text, its tokens."""
+    tokens = None
+    if options.text is not None:
+        tokens = _words(options.text)
+        if options.time not in (None, len(tokens)):
+            raise ConfigError(
+                "time",
+                options.time,
+                f"must be the number of words in text={options.text!r}, {len(tokens)}",
+                works="Leave out --time or --text",
+            )
+        options.time = len(tokens)
+    names = ("batch", "time", "d_model", "heads", "seed", "dropout", "dtype", "device")
+    given = {name: getattr(options, name) for name in names}
+    fields = {name: value for name, value in given.items() if value is not None}
+    return MHAConfig(**fields, causal=options.causal, bias=not options.no_bias), tokens
+
+
+def _words(text: str) -> list[str]:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ConfigError("text", text, "must be UTF-8") from None
+    return tokenize(text)
+
+
+def _run(
+    config: MHAConfig, tokens: list[str] | None, keep: Sequence[str], *, profile: bool
+) -> Trace:
+    budget.check(config, keep)
+    x = None if tokens is None else text_input(config, tokens)
+    return trace_forward(config, x=x, keep=keep, profile=profile)
+
+
+def _table(options: argparse.Namespace) -> None:
+    config, tokens = _configuration(options)
+    if options.format not in tables.FORMATS:
+        raise ConfigError(
+            "format",
+            options.format,
+            "is not offered",
+            works=f"These work: {', '.join(tables.FORMATS)}",
+        )
+    trace = _run(config, tokens, (), profile=options.detail)
+    _print(tables.render(trace.table(detail=options.detail), options.format))
+
+
+def _print(text: str) -> None:
+    """The same bytes whatever the terminal's encoding and line ends."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    sys.stdout.write(f"{text}\n")
+
+
+def _export(options: argparse.Namespace) -> None:
+    config, tokens = _configuration(options)
+    formats = _formats(options.format)
+    selection = Selection(
+        tensors=tuple(_listed(options.tensors)),
+        heads=_indices("heads", options.only_heads),
+        items=_indices("items", options.items),
+    )
+    scale = _SCALES.get(options.scale, options.scale)
+    # All that can be refused is refused before the run.
+    if options.mode not in MODES:
+        raise ConfigError(
+            "mode", options.mode, "is not offered", works=f"These work: {', '.join(MODES)}"
+        )
+    if scale not in SCALES:
+        raise ConfigError(
+            "scale", scale, "is not offered", works=f"These work: {', '.join(_SCALES)}"
+        )
+    selection.check(config)
+    for form in formats:
+        form.check(config, selection)
+    _make_directory(options.out)
+    measured = any(form.name.startswith("table-") or form.name == "zip" for form in formats)
+    trace = _run(config, tokens, selection.steps, profile=measured)
+    written = []
+    with _bar() as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of fonts: what a reader must know is on the figure
+        for place, form in enumerate(formats):
+            name = form.file_name(config, selection, tokens)
+            with _whole_file(options.out / name) as file:
+                form.write(
+                    file, trace, selection, tokens=tokens, mode=options.mode, scale=scale,
+                    progress=_share(progress, place, len(formats)),
+                )  # fmt: skip
+            written.append(options.out / name)
+    _print("\n".join(f"{path}  {human_bytes(path.stat().st_size)}" for path in written))
+
+
+def _formats(text: str) -> list[Format]:
+    names = _listed(text)
+    if names == ["all"]:
+        return [form for form in FORMATS.values() if form.name != "zip"]
+    if not names:
+        raise ConfigError("format", text, "must name at least one", works=", ".join(FORMATS))
+    return [format_named(name) for name in dict.fromkeys(names)]
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _indices(field: str, text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(part) for part in _listed(text))
+    except ValueError:
+        raise ConfigError(
+            field, text, "must be indices separated by commas", works="For example 0,1"
+        ) from None
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        reason = None if os.access(path, os.W_OK | os.X_OK) else "permission denied"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    if reason is not None:
+        raise ConfigError(
+            "out",
+            str(path),
+            f"cannot be written: {reason}",
+            works="A directory you may write, or one that can be made, works",
+        )
+
+
+@contextlib.contextmanager
+def _whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that appears under its name only when complete."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Progress]:
+    """A progress bar on standard error, gone when done."""
+    with tqdm(total=100, file=sys.stderr, leave=False, bar_format="{l_bar}{bar}| {elapsed}") as bar:
+
+        def report(done: float, what: str) -> None:
+            bar.set_description_str(what, refresh=False)
+            bar.update(100 * done - bar.n)
+
+        yield report
+
+
+def _share(progress: Progress, place: int, count: int) -> Progress:
+    return lambda done, what: progress((place + done) / count, what)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

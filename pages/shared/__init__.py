@@ -1,0 +1,1 @@
+"""What pages share: sidebar, cached runs, and the sections of a page."""

@@ -1,0 +1,80 @@
+"""Runs, shared by all sessions: traces and what follows from them, bounded in bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import cachetools
+import psutil
+import streamlit as st
+
+from mha_core import Trace, budget, trace_forward
+from mha_core.inputs import text_input
+from mha_core.proofs import Proof, prove
+from pages.shared.state import Choice
+
+
+class _Store:
+    """A cache bounded in bytes. What is larger than all of it is held alone, one at a time."""
+
+    def __init__(self, limit: int) -> None:
+        self._lock = threading.Lock()
+        self._cache: cachetools.LRUCache[Any, tuple[int, Any]] = cachetools.LRUCache(
+            limit, getsizeof=lambda sized: sized[0]
+        )
+        self._large: tuple[Any, Any] | None = None
+
+    def get(self, key: Any, make: Callable[[], Any], size: Callable[[Any], int]) -> Any:
+        with self._lock:
+            if self._large is not None and self._large[0] == key:
+                return self._large[1]
+            if key in self._cache:
+                return self._cache[key][1]
+        made = make()  # unlocked: two sessions may compute the same, none waits for another
+        with self._lock:
+            sized = max(1, size(made))
+            if sized <= self._cache.maxsize:
+                self._cache[key] = (sized, made)
+            else:
+                self._cache.clear()
+                self._large = (key, made)
+        return made
+
+
+@st.cache_resource(show_spinner=False)
+def _store(kind: str) -> _Store:
+    limit = min(2**30, psutil.virtual_memory().total // 8) if kind == "traces" else 2**24
+    return _Store(limit)
+
+
+def check(choice: Choice) -> None:
+    """Refuses a run that does not fit the memory, before anything is allocated."""
+    budget.check(choice.config)
+
+
+def trace(choice: Choice) -> Trace:
+    """The trace of a choice, every tensor kept."""
+
+    def run() -> Trace:
+        x = None if choice.tokens is None else text_input(choice.config, choice.tokens)
+        return trace_forward(choice.config, x=x)
+
+    found: Trace = _store("traces").get(choice, run, lambda t: t.kept_bytes + _weights(t))
+    return found
+
+
+def _weights(trace: Trace) -> int:
+    return sum(parameter.nbytes for parameter in trace.module.parameters())
+
+
+def proofs(choice: Choice) -> list[Proof]:
+    """The proofs of a choice's trace."""
+    found: list[Proof] = _store("proofs").get(choice, lambda: prove(trace(choice)), lambda _: 4096)
+    return found
+
+
+def derived(choice: Choice, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """Something small computed from a choice's trace, e.g. the statistics of its heads."""
+    return _store("derived").get((choice, what), make, lambda _: 16384)
