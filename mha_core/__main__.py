@@ -15,14 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NoReturn
 
-import torch
 from tqdm import tqdm
 
 from mha_core import budget, tables
 from mha_core.config import DEVICES, DTYPES, MHAConfig
 from mha_core.errors import ConfigError, human_bytes
 from mha_core.export import FORMATS, MAPS, Format, Progress, Selection, format_named
-from mha_core.export.selection import MODES
+from mha_core.export.selection import MODES, check_look, share
 from mha_core.inputs import text_input, tokenize
 from mha_core.maps import SCALES
 from mha_core.trace import Trace, trace_forward
@@ -63,8 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPT
     except (_Refused, ConfigError) as error:
         return _say(str(error))
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        return _say(f"out of memory: {error or 'lower batch, time, heads or d_model'}")
+    except MemoryError:
+        return _say("out of memory: lower batch, time, heads or d_model")
+    except RuntimeError as error:  # torch's own: a device that fails, memory it cannot have
+        return _say(f"torch: {str(error).splitlines()[0]}")
     except OSError as error:
         return _say(f"{error.filename or 'file'}: {error.strerror or error}")
     return 0
@@ -169,7 +170,6 @@ def _words(text: str) -> list[str]:
 def _run(
     config: MHAConfig, tokens: list[str] | None, keep: Sequence[str], *, profile: bool
 ) -> Trace:
-    budget.check(config, keep)
     x = None if tokens is None else text_input(config, tokens)
     return trace_forward(config, x=x, keep=keep, profile=profile)
 
@@ -183,6 +183,7 @@ def _table(options: argparse.Namespace) -> None:
             "is not offered",
             works=f"These work: {', '.join(tables.FORMATS)}",
         )
+    budget.check(config, ())
     trace = _run(config, tokens, (), profile=options.detail)
     _print(tables.render(trace.table(detail=options.detail), options.format))
 
@@ -190,7 +191,7 @@ def _table(options: argparse.Namespace) -> None:
 def _print(text: str) -> None:
     """The same bytes whatever the terminal's encoding and line ends."""
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     sys.stdout.write(f"{text}\n")
 
 
@@ -204,17 +205,11 @@ def _export(options: argparse.Namespace) -> None:
     )
     scale = _SCALES.get(options.scale, options.scale)
     # All that can be refused is refused before the run.
-    if options.mode not in MODES:
-        raise ConfigError(
-            "mode", options.mode, "is not offered", works=f"These work: {', '.join(MODES)}"
-        )
-    if scale not in SCALES:
-        raise ConfigError(
-            "scale", scale, "is not offered", works=f"These work: {', '.join(_SCALES)}"
-        )
+    check_look(options.mode, scale)
     selection.check(config)
     for form in formats:
         form.check(config, selection)
+    budget.check(config, selection.steps)
     _make_directory(options.out)
     measured = any(form.name.startswith("table-") or form.name == "zip" for form in formats)
     trace = _run(config, tokens, selection.steps, profile=measured)
@@ -226,18 +221,18 @@ def _export(options: argparse.Namespace) -> None:
             with _whole_file(options.out / name) as file:
                 form.write(
                     file, trace, selection, tokens=tokens, mode=options.mode, scale=scale,
-                    progress=_share(progress, place, len(formats)),
+                    progress=share(progress, place, len(formats)),
                 )  # fmt: skip
             written.append(options.out / name)
     _print("\n".join(f"{path}  {human_bytes(path.stat().st_size)}" for path in written))
 
 
 def _formats(text: str) -> list[Format]:
-    names = _listed(text)
-    if names == ["all"]:
-        return [form for form in FORMATS.values() if form.name != "zip"]
+    every = [name for name in FORMATS if name != "zip"]
+    names = [name for part in _listed(text) for name in (every if part == "all" else [part])]
     if not names:
-        raise ConfigError("format", text, "must name at least one", works=", ".join(FORMATS))
+        works = f"These work: {', '.join(FORMATS)}, or all"
+        raise ConfigError("format", text, "must name at least one", works=works)
     return [format_named(name) for name in dict.fromkeys(names)]
 
 
@@ -260,8 +255,8 @@ def _make_directory(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
         reason = None if os.access(path, os.W_OK | os.X_OK) else "permission denied"
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        reason = getattr(error, "strerror", None) or str(error)
     if reason is not None:
         raise ConfigError(
             "out",
@@ -278,7 +273,7 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         with part.open("wb") as file:
             yield file
-        part.replace(path)
+        path.write_bytes(part.read_bytes())
     finally:
         part.unlink(missing_ok=True)
 
@@ -293,10 +288,6 @@ def _bar() -> Iterator[Progress]:
             bar.update(100 * done - bar.n)
 
         yield report
-
-
-def _share(progress: Progress, place: int, count: int) -> Progress:
-    return lambda done, what: progress((place + done) / count, what)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,9 @@ from mha_core.config import MHAConfig
 from mha_core.errors import BudgetError
 from mha_core.steps import MAP_STEPS, STEPS
 
-# Steps whose tensor is a view: keeping one keeps no memory of its own.
-_VIEWS = frozenset(
-    {f"{name}_{n}" for name in ("split", "transpose") for n in "qkv"} | {"transpose_back"}
-)
+# Steps whose tensor is a view, and the step whose memory keeping it keeps.
+_VIEWS = {f"{name}_{n}": f"project_{n}" for name in ("split", "transpose") for n in "qkv"}
+_VIEWS["transpose_back"] = "weighted_values"
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def estimate(config: MHAConfig, keep: Collection[str] | None = None) -> Estimate
     mask = mask_size * config.time**2 if config.causal else 0
     maps = 4 if config.dropout > 0.0 else 2
     forward = 6 * activation + maps * score + mask
-    names = set(STEPS if keep is None else keep) - _VIEWS
+    names = {_VIEWS.get(name, name) for name in (STEPS if keep is None else keep)}
     if not config.causal:
         names.discard("mask")
     if config.dropout == 0.0:

@@ -49,6 +49,11 @@ class HeadMaps:
     def is_weights(self) -> bool:
         return self.step in ("softmax", "dropout")
 
+    def head(self, index: int) -> HeadMaps:
+        """One head alone, as maps of h = 1."""
+        seen = None if self.visible is None else self.visible[index : index + 1]
+        return HeadMaps(self.step, self.values[index : index + 1], seen)
+
 
 @dataclass(frozen=True)
 class Pooled:

@@ -12,7 +12,7 @@ from typing import IO, Any
 from mha_core.errors import ConfigError
 from mha_core.export.metadata import describe
 from mha_core.export.registry import Format
-from mha_core.export.selection import Job, Progress
+from mha_core.export.selection import Job, share
 
 MANIFEST = "manifest.json"
 # ZIP has no earlier date: a real one would make two equal exports differ.
@@ -30,7 +30,7 @@ def write(file: IO[bytes], job: Job, formats: tuple[Format, ...]) -> None:
     left_out: list[dict[str, str]] = []
     with zipfile.ZipFile(file, "w") as archive:
         for place, form in enumerate(formats):
-            part = replace(job, progress=_share(job.progress, place, len(formats)))
+            part = replace(job, progress=share(job.progress, place, len(formats)))
             name = form.file_name(job.config, job.selection, job.tokens)
             try:
                 form.check(job.config, job.selection)
@@ -57,13 +57,6 @@ def _member(name: str) -> zipfile.ZipInfo:
     member.compress_type = zipfile.ZIP_STORED if packed else zipfile.ZIP_DEFLATED
     member.external_attr = 0o644 << 16
     return member
-
-
-def _share(progress: Progress | None, place: int, count: int) -> Progress | None:
-    """Progress of one file among several."""
-    if progress is None:
-        return None
-    return lambda done, what: progress((place + done) / count, what)
 
 
 class _Noted(io.RawIOBase):

@@ -78,7 +78,7 @@ def draw_bar(axes: Axes, part: Panel, colours: Palette, *, per_head: bool) -> No
     axes.set_xticks([])
     axes.yaxis.tick_right()
     if per_head:
-        axes.set_yticks([low, high], ["0", "the head's\nlargest"])
+        axes.set_yticks([low, high], ["0", "top"])
         return
     places = [low, (low + high) / 2, high]
     names = [_number(place) for place in places]

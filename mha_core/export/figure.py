@@ -195,8 +195,12 @@ class _Page:
         bar = layout.left + min(layout.columns, len(part.heads)) * (layout.side + _GAP) + 0.05
         self.bar(part, bar, first)
         bottom = top + layout.panel_height - _MARGIN - 0.06
-        note = " · ".join(part.notes)
-        self.text(layout.left, bottom, note, fontsize=_SMALL + 0.5, color=self.colours.muted)
+        notes = list(part.notes)
+        if fonts.MISSING in "".join(self.labels or []):
+            notes.append(f"{fonts.MISSING}: a letter that no font here has")
+        self.text(
+            layout.left, bottom, " · ".join(notes), fontsize=_SMALL + 0.5, color=self.colours.muted
+        )
 
     def head(
         self, part: Panel, place: int, x: float, y: float, *, left: bool, lowest: bool
@@ -243,8 +247,8 @@ class _Page:
         lines = textwrap.wrap(part.colours.title, 17)
         for place, line in enumerate(lines):
             self.text(x, y + 0.16 + 0.13 * place, line, fontsize=_SMALL + 0.5)
-        top = y + _CAPTION + 0.13 * (len(lines) - 1)
-        axes = self.axes(x, top, 0.13, min(self.layout.side, 2.6) - 0.13 * (len(lines) - 1))
+        down = 0.16 * (len(lines) - 1)  # below its title
+        axes = self.axes(x, y + _CAPTION + down, 0.13, min(self.layout.side, 2.6) - down)
         cells.draw_bar(axes, part, self.colours, per_head=bool(np.ptp(part.colours.high)))
         axes.tick_params(
             length=0, pad=3, labelsize=_SMALL, labelcolor=self.colours.muted,

@@ -188,6 +188,30 @@ class Job:
             self.progress(min(1.0, done), what)
 
 
+def check_look(mode: str, scale: str) -> None:
+    """Refuses a mode or scale that is not offered.
+
+    Raises:
+        ConfigError: naming those that are.
+    """
+    if mode not in MODES:
+        raise ConfigError("mode", mode, "is not offered", works=f"These work: {', '.join(MODES)}")
+    if scale not in SCALES:
+        raise ConfigError(
+            "scale", scale, "is not offered", works=f"These work: {', '.join(SCALES)}"
+        )
+
+
+def share(progress: Progress | None, place: int, count: int) -> Progress:
+    """Progress of one part of `count` as progress of the whole."""
+
+    def report(done: float, what: str) -> None:
+        if progress is not None:
+            progress((place + done) / count, what)
+
+    return report
+
+
 def make_job(
     trace: Trace,
     selection: Selection,
@@ -204,12 +228,7 @@ def make_job(
     """
     config = trace.config
     selection.check(config, {step.id for step in trace.steps})
-    if mode not in MODES:
-        raise ConfigError("mode", mode, "is not offered", works=f"These work: {', '.join(MODES)}")
-    if scale not in SCALES:
-        raise ConfigError(
-            "scale", scale, "is not offered", works=f"These work: {', '.join(SCALES)}"
-        )
+    check_look(mode, scale)
     if tokens is not None and len(tokens) != config.time:
         raise ConfigError(
             "tokens", f"{len(tokens)} tokens", f"must be as many as time={config.time}"

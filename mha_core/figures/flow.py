@@ -69,7 +69,7 @@ def flow_spec(
         is_map = scene.cells.axes == MAP
         data = [
             _elements(waiting if is_map else scene, scene, st, painter),
-            paint.map_trace(scene, st, painter) if is_map else paint.UNSEEN,
+            paint.map_trace(scene, st, painter) if is_map else paint.EMPTY,
             paint.operands_trace(scene, st, painter),
             paint.path_trace(scene, previous, st),
             paint.followed_trace(scene, st),
@@ -113,7 +113,6 @@ def _constant(
     """What the traces keep through all scenes; frames carry only what changes."""
     b, t, c = scenes[0].cells.index.T
     identity = np.stack([b, t, c // config.d_k, c % config.d_k, c], axis=1).astype(np.int16)
-    maps = next(scene for scene in scenes if scene.cells.axes == MAP)
     colours = painter.colours
     line = {"color": colours.text, "width": 1.5, "dash": "dot"}
     squares = {"mode": "markers", "marker": painter.scale()}
@@ -121,7 +120,7 @@ def _constant(
         {"type": "scatter", "name": name, **fixed}
         for name, fixed in {
             "elements": {**squares, "customdata": typed(identity)},
-            "map": {**squares, **paint.map_places(maps, st, painter)},
+            "map": {**squares, "hovertemplate": paint.MAP_HOVER},
             "operands": {**squares, "hovertemplate": "%{text}<extra></extra>"},
             "path": {"mode": "lines", "hoverinfo": "skip", "line": line, "opacity": 0.75},
             "followed": {

@@ -114,28 +114,23 @@ def map_trace(scene: Scene, st: Stage, painter: Painter) -> Json:
     ]
     size = np.where(hidden, max(3.0, st.cell / 3), st.cell).round().astype(np.uint8)
     return {
+        **map_places(scene, st),
         "marker": {
             "color": typed(painter.maps(scene)),
             "size": typed(size) if hidden.any() else st.cell,
-            "opacity": 1,
         },
         "text": shown,
-        "hovertemplate": MAP_HOVER,
-        "hoverinfo": "all",
     }
 
 
-def map_places(scene: Scene, st: Stage, painter: Painter) -> Json:
-    """Where the cells of every map are: the same in scores, mask and weights."""
+def map_places(scene: Scene, st: Stage) -> Json:
+    """Where the cells of a map are."""
     x, y = st.pixels(scene.step.id, *st.grids[scene.step.id].xy(scene.cells))
-    return {
-        "x": tenths(x),
-        "y": tenths(y),
-        "customdata": typed(scene.cells.index.astype(np.int16)),
-        "marker": painter.scale() | {"color": typed(painter.maps(scene)), "size": st.cell},
-    }
+    return {"x": tenths(x), "y": tenths(y), "customdata": typed(scene.cells.index.astype(np.int16))}
 
 
+# Nothing drawn costs nothing: a page with no map in view starts faster.
+EMPTY: Json = {"x": [], "y": [], "customdata": [], "marker": {"color": [], "size": 1}, "text": []}
 UNSEEN: Json = {"marker": {"opacity": 0}, "hovertemplate": "", "hoverinfo": "skip"}
 MAP_HOVER = f"[{', '.join(f'%{{customdata[{n}]}}' for n in range(4))}] = %{{text}}<extra></extra>"
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from mha_core.maps import Scaled
-from mha_core.palette import Palette, ramp
+from mha_core.palette import Palette, ramp, rgb
 
 _LEVELS = 64  # steps of colour: what the eye tells apart, and what compresses well
 _CLEAR = 255  # palette index of a masked cell
+_GAP = 254  # palette index of the hairline between cells
 
 
 def map_png(unit: NDArray[np.float32], colours: Palette, *, diverging: bool) -> bytes:
@@ -31,15 +32,18 @@ def map_png(unit: NDArray[np.float32], colours: Palette, *, diverging: bool) -> 
     codes = (np.nan_to_num(unit) * (_LEVELS - 1)).round().astype(np.uint8)
     codes[masked] = _CLEAR
     side = max(codes.shape)
-    if side <= 16:
-        block = 160 // side
+    if side <= 32:
+        block = 192 // side
         codes = np.kron(codes, np.ones((block, block), dtype=np.uint8))
-        codes[::block, :] = _CLEAR
-        codes[:, ::block] = _CLEAR
+        gone = codes == _CLEAR
+        codes[block::block, :] = _GAP
+        codes[:, block::block] = _GAP
+        codes[gone] = _CLEAR
     picture = Image.fromarray(codes, mode="P")
     anchors = colours.diverging if diverging else colours.sequential
     table = np.zeros((256, 3), dtype=np.uint8)
     table[:_LEVELS] = ramp(anchors, _LEVELS)
+    table[_GAP] = rgb(colours.background)
     picture.putpalette(table.tobytes())
     out = io.BytesIO()
     picture.save(out, "PNG", transparency=_CLEAR, optimize=False, compress_level=6)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from mha_core import Trace, maps
-from mha_core.figures.focus import focus_spec
+from mha_core.figures.focus import cell_labels
+from mha_core.figures.focus_html import Hover, map_html
 from mha_core.figures.raster import tiles
 from mha_core.figures.text import number
-from mha_core.maps import SCALES, HeadMaps, Pooling
+from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling
 from mha_core.palette import Palette
 from mha_core.steps import MAP_STEPS, map_name
 from pages.shared import look, runs
@@ -37,24 +40,23 @@ def tile_limit(heads: int) -> int:
 
 
 @st.fragment
-def heads_section(choice: Choice, trace: Trace, width: int) -> None:
+def heads_section(choice: Choice, trace: Trace) -> None:
     """Overview of all heads, and one in focus."""
     c = look.colours()
     look.section("Heads", "query from the top, key from the left · hatched = masked, not zero")
     view = _controls(trace)
     found = maps.head_maps(trace, view.step, view.item)
     stats = _stats(choice, trace, view.item)
-    side_by_side = width >= 820
-    overview, focus = st.columns([1, 1], gap="medium") if side_by_side else (
-        st.container(), st.container()
-    )  # fmt: skip
-    with overview:
-        _overview(found, stats, view, c)
-    with focus:
-        focus_width = min(560, int(width * 0.48) if side_by_side else width)
-        _focus(choice, found, stats, view, c, focus_width)
-    with st.expander("Statistics of each head"):
-        _statistics(stats, c)
+    overview = _overview(found, stats, view, c)
+    focus = _focus(choice, found, stats, view, c)
+    look.clickable(
+        look.block(f'<div class="heads"><div>{overview}</div><div>{focus}</div></div>'),
+        key="heads",
+        on_pick=_focus_on,
+    )
+    more = st.expander("Statistics of each head", key="w_stats", on_change="rerun")
+    if more.open:
+        more.html(_statistics(stats, c))
 
 
 def _controls(trace: Trace) -> View:
@@ -74,7 +76,7 @@ def _controls(trace: Trace) -> View:
     pooled = trace.config.time > FOCUS
     how = four.selectbox("pooling", ("max", "mean"), key="w_pooling", disabled=not pooled)
     head = min(st.session_state.get("head", 0), trace.config.heads - 1)
-    return View(step, int(item), scale, how, head)
+    return View(step, int(item), scale, "mean" if how == "mean" else "max", head)
 
 
 def _stats(choice: Choice, trace: Trace, item: int) -> maps.HeadStats:
@@ -84,78 +86,72 @@ def _stats(choice: Choice, trace: Trace, item: int) -> maps.HeadStats:
     return found
 
 
-def _overview(found: HeadMaps, stats: maps.HeadStats, view: View, c: Palette) -> None:
+def _overview(found: HeadMaps, stats: maps.HeadStats, view: View, c: Palette) -> str:
+    """All heads as tiles on one scale."""
     heads = found.values.shape[0]
     pooled, scaled = maps.scaled(found, tile_limit(heads), view.how, view.scale)
-    pictures = tiles(scaled, c)
     body = "".join(
-        f'<figure class="tile" data-pick="{head}" tabindex="0" role="button" '
-        f'aria-selected="{"true" if head == view.head else "false"}" '
-        f'aria-label="head {head}, {stats.effective_keys[head]:.1f} effective keys" '
-        f'style="--head:{c.head(head)}"><div class="cap"><b>head {head}</b>'
-        f'<i>{stats.effective_keys[head]:.1f} keys</i></div><div class="pic">'
-        f'<img src="{picture}" alt=""></div></figure>'
-        for head, picture in enumerate(pictures)
+        _tile(head, picture, stats.effective_keys[head], head == view.head, c)
+        for head, picture in enumerate(tiles(scaled, c))
     )
     tile = 180 if heads <= 4 else 112 if heads <= 16 else 76
     note = "keys: exp(entropy), mean over the queries"
     if pooled.factor > 1:
-        note += f" · {view.how} of {pooled.factor} × {pooled.factor} cells a pixel"
-    look.clickable(
-        look.block(
-            f'<div class="tiles" style="--tile:{tile}px">{body}</div><div class="key">{note}</div>'
-        ),
-        key="tiles",
-        on_pick=_focus_on,
+        note += f" · {_pooling(pooled)} a pixel"
+    return f'<div class="tiles" style="--tile:{tile}px">{body}</div><div class="key">{note}</div>'
+
+
+def _tile(head: int, picture: str, keys: float, chosen: bool, c: Palette) -> str:
+    return (
+        f'<figure class="tile" data-pick="{head}" tabindex="0" role="button" '
+        f'aria-selected="{"true" if chosen else "false"}" '
+        f'aria-label="head {head}, {keys:.1f} effective keys" style="--head:{c.head(head)}">'
+        f'<div class="cap"><b>head {head}</b><i>{keys:.1f} keys</i></div>'
+        f'<div class="pic"><img src="{picture}" alt=""></div></figure>'
     )
+
+
+def _pooling(pooled: Pooled) -> str:
+    return f"{pooled.how} of {pooled.factor} × {pooled.factor} cells"
 
 
 def _focus_on(head: str) -> None:
     st.session_state["head"] = int(head)
 
 
-def _focus(
-    choice: Choice, found: HeadMaps, stats: maps.HeadStats, view: View, c: Palette, width: int
-) -> None:
+def _focus(choice: Choice, found: HeadMaps, stats: maps.HeadStats, view: View, c: Palette) -> str:
+    """One head, large, with its values under the pointer."""
     pooled, scaled = maps.scaled(found, FOCUS, view.how, view.scale)
     name = map_name(view.step)
-    beside = None
-    value = {"log": "log₁₀ weight", "× uniform": "× uniform"}.get(view.scale, "weight")
+    keys, entropy = stats.effective_keys[view.head], number(stats.entropy[view.head], 3)
+    hover = Hover(cell_labels(pooled, choice.tokens), *_told(found, pooled, view))
+    alt = f"{name} of head {view.head}: query from the top, key from the left"
+    note = f'<div class="key">{_pooling(pooled)} a cell</div>' if pooled.factor > 1 else ""
+    return (
+        f'<div class="focus-head" style="--head:{c.head(view.head)}">'
+        f"<b>head {view.head}, {name}</b><span>entropy {entropy} nats, {keys:.1f} keys</span></div>"
+        f"{map_html(scaled, view.head, hover, colours=c, alt=alt)}{note}"
+    )
+
+
+def _told(
+    found: HeadMaps, pooled: Pooled, view: View
+) -> tuple[str, tuple[str, NDArray[np.float32]] | None]:
+    """What the hover calls the value shown, and a second value where the map is small."""
+    pre = "" if pooled.factor == 1 else f"{pooled.how} "
     if not found.is_weights:
-        value = name
-    elif pooled.values.shape[-1] <= EXACT_BESIDE:
-        one = HeadMaps(found.step, found.values[view.head : view.head + 1],
-                       None if found.visible is None else found.visible[view.head : view.head + 1])  # fmt: skip
-        if view.scale in ("× uniform", "log"):
-            beside = ("weight", maps.pool(one, FOCUS, view.how).values[0])
-        else:
-            ratio = maps.pool(maps.relative_to_uniform(one), FOCUS, view.how).values[0]
-            beside = ("× uniform", ratio)
-    st.html(
-        look.block(
-            f'<div class="tile" style="--head:{c.head(view.head)};cursor:default;padding:0"><div class="cap">'
-            f"<b>head {view.head}, {name}</b><i>entropy {number(stats.entropy[view.head], 3)} nats · "
-            f"{stats.effective_keys[view.head]:.1f} keys</i></div></div>"
-        )
-    )
-    spec = focus_spec(
-        pooled, scaled, view.head,
-        colours=c, tokens=choice.tokens, width=width, name=value, beside=beside,
-    )  # fmt: skip
-    look.chart(
-        spec,
-        key="focus_chart",
-        width=width,
-        alt=f"Heatmap of the {name} of head {view.head}: query from the top, key from the left.",
-    )
-    if pooled.factor > 1:
-        st.caption(
-            f"{view.how} of {pooled.factor} × {pooled.factor} cells shown as one: "
-            f"{pooled.values.shape[-1]} of {pooled.time} rows."
-        )
+        return pre + map_name(view.step), None
+    shown = {"log": "log₁₀ weight", "× uniform": "× uniform"}.get(view.scale, "weight")
+    if pooled.values.shape[-1] > EXACT_BESIDE:
+        return pre + shown, None
+    one = found.head(view.head)
+    if shown == "weight":
+        ratio = maps.pool(maps.relative_to_uniform(one), FOCUS, view.how).values[0]
+        return pre + shown, ("× uniform", ratio)
+    return pre + shown, ("weight", maps.pool(one, FOCUS, view.how).values[0])
 
 
-def _statistics(stats: maps.HeadStats, c: Palette) -> None:
+def _statistics(stats: maps.HeadStats, c: Palette) -> str:
     titles = ("entropy, nats", "effective keys", "distance", "on first", "on self", "on previous")
     columns = (stats.entropy, stats.effective_keys, stats.distance)
     shares = (stats.first, stats.self, stats.previous)
@@ -167,10 +163,11 @@ def _statistics(stats: maps.HeadStats, c: Palette) -> None:
         + "</tr>"
         for n in range(len(stats.entropy))
     )
-    st.html(
-        look.block(
-            f'<div class="stats"><table><tr><th>head</th>{head}</tr>{rows}</table>'
-            '<div class="key">means over the queries: distance is |query − key| in positions, '
-            "weighted; shares of the weight on key 0, on the query itself, on the one before</div></div>"
-        )
+    note = (
+        "means over the queries: distance is |query − key| in positions, weighted; shares of the "
+        "weight on key 0, on the query itself, on the one before"
+    )
+    return look.block(
+        f'<div class="stats"><table><tr><th>head</th>{head}</tr>{rows}</table>'
+        f'<div class="key">{note}</div></div>'
     )

@@ -13,6 +13,10 @@ from mha_core.figures.text import MONO
 from mha_core.palette import Palette, palette
 
 
+def _asset(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
 def colours() -> Palette:
     """The palette of the theme the page is shown in."""
     return palette(st.context.theme.type)
@@ -46,44 +50,9 @@ def chart(spec: dict[str, Any], *, key: str, alt: str, width: Any = "stretch") -
     )
 
 
-_PICK_JS = """
-export default function (component) {
-  const { data, parentElement, setTriggerValue } = component;
-  let root = parentElement.querySelector(".pick-root");
-  if (!root) {
-    root = document.createElement("div");
-    root.className = "pick-root";
-    parentElement.appendChild(root);
-    root.addEventListener("click", (event) => {
-      const target = event.target.closest("[data-pick]");
-      if (target) root.send(target.dataset.pick);
-    });
-    root.addEventListener("keydown", (event) => {
-      const target = event.target.closest("[data-pick]");
-      if (!target) return;
-      const all = [...root.querySelectorAll("[data-pick]")];
-      const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
-      if (event.key === "Enter" || event.key === " ") {
-        event.preventDefault();
-        root.send(target.dataset.pick);
-      } else if (step) {
-        event.preventDefault();
-        const next = all[all.indexOf(target) + step];
-        if (next) next.focus();
-      }
-    });
-  }
-  root.send = (value) => setTriggerValue("picked", value);
-  if (root.shown === data.html) return;
-  const active = root.getRootNode().activeElement;
-  const focused = active && active.dataset ? active.dataset.pick : null;
-  root.shown = data.html;
-  root.innerHTML = data.html;
-  if (focused) root.querySelector(`[data-pick="${focused}"]`)?.focus({ preventScroll: true });
-}
-"""
-
-_pick = st.components.v2.component("shape_of_attention_pick", js=_PICK_JS, isolate_styles=False)
+_pick = st.components.v2.component(
+    "shape_of_attention_pick", js=_asset("pick.js"), isolate_styles=False
+)
 
 
 def clickable(html: str, *, key: str, on_pick: Callable[[str], None]) -> None:
@@ -103,36 +72,7 @@ def clickable(html: str, *, key: str, on_pick: Callable[[str], None]) -> None:
     _pick(key=key, data={"html": html}, on_picked_change=picked)
 
 
-_CLIENT_JS = """
-export default function (component) {
-  const { setStateValue, parentElement } = component;
-  const motion = window.matchMedia("(prefers-reduced-motion: reduce)");
-  const main = document.querySelector('[data-testid="stMainBlockContainer"]');
-  let last = "";
-  const report = () => {
-    const style = getComputedStyle(main);
-    const inner = main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    const seen = { width: Math.max(280, Math.floor(inner / 20) * 20), still: motion.matches };
-    if (JSON.stringify(seen) === last) return;
-    last = JSON.stringify(seen);
-    setStateValue("seen", seen);
-  };
-  let timer = 0;
-  const observer = new ResizeObserver(() => {
-    clearTimeout(timer);
-    timer = setTimeout(report, 120);
-  });
-  observer.observe(main);
-  motion.addEventListener("change", report);
-  report();
-  return () => {
-    observer.disconnect();
-    motion.removeEventListener("change", report);
-  };
-}
-"""
-
-_client = st.components.v2.component("shape_of_attention_client", js=_CLIENT_JS)
+_client = st.components.v2.component("shape_of_attention_client", js=_asset("client.js"))
 
 
 def viewport() -> tuple[int, bool]:
@@ -142,7 +82,7 @@ def viewport() -> tuple[int, bool]:
     return int(seen["width"]), bool(seen["still"])
 
 
-_CSS = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
+_CSS = _asset("style.css")
 
 
 def style() -> None:
@@ -150,7 +90,7 @@ def style() -> None:
     c = colours()
     chip = "#e7e9ee" if c.mode == "light" else "#2a2d36"
     variables = {
-        "text": c.text, "muted": c.muted, "line": c.line, "surface": c.surface, "good": c.good,
+        "text": c.text, "background": c.background, "muted": c.muted, "line": c.line, "surface": c.surface, "good": c.good,
         "bad": c.bad, "copy": c.copy, "hatch": c.hatch, "chip": chip, "mono": MONO,
         "sans": "'Source Sans', sans-serif",
     }  # fmt: skip

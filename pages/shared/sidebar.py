@@ -21,6 +21,11 @@ STOPS = {
     "heads": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64),
 }  # fmt: skip
 
+BRAND = (
+    '<div class="soa brand">The Shape of Attention'
+    "<small>multi-head attention, as it reshapes</small></div>"
+)
+
 LABELS = {
     "batch": ":violet[**batch**]",
     "time": ":green[**time**]",
@@ -42,18 +47,21 @@ def sidebar() -> Choice | None:
     stored = state.values()
     wanted, error = _resolve(stored)
     with st.sidebar:
-        st.markdown("### The Shape of Attention")
-        st.caption("multi-head attention, as it reshapes")
+        st.html(BRAND)
         _presets()
         for name in ("batch", "time", "d_model", "heads"):
             _size(name, stored, error)
         _width(stored)
         _error(error, {"device", "dtype", "seed", "dropout", "bias", "scale", "fill"}, others=True)
-        st.divider()
         _causal(stored)
         _input(stored, error)
-        with st.expander("seed, dtype, device, dropout, bias, scale, fill"):
-            _more(stored)
+        # Closed, it costs nothing: what is in it is drawn once it is open.
+        more = st.expander(
+            "seed, dtype, device, dropout, bias, scale, fill", key="w_more", on_change="rerun"
+        )
+        if more.open:
+            with more:
+                _more(stored)
         for notice in st.session_state.get("notices", []):
             st.warning(notice, icon=":material/link_off:")
     if wanted is not None:
@@ -96,16 +104,16 @@ def _size(name: str, stored: dict[str, Any], error: ConfigError | None) -> None:
     if fixed:
         value = min(max(1, len(stored["text"].split())), LIMITS[name])
     options = sorted({*STOPS[name], value})
-    left, right = st.columns([3, 1.35], vertical_alignment="bottom", gap="small")
-    key, changed = state.widget(name, value)
-    left.select_slider(
-        LABELS[name], options, key=key, on_change=changed, help=HELP[name], disabled=fixed
-    )
-    key, changed = state.widget(f"{name}#exact", value)
-    right.number_input(
-        f"{name}, exactly", 1, LIMITS[name], step=1, key=key, on_change=changed,
-        label_visibility="collapsed", disabled=fixed,
-    )  # fmt: skip
+    with st.container(horizontal=True, key=f"size_{name}"):
+        key, changed = state.widget(name, value)
+        st.select_slider(
+            LABELS[name], options, key=key, on_change=changed, help=HELP[name], disabled=fixed
+        )
+        key, changed = state.widget(f"{name}#exact", value)
+        st.number_input(
+            f"{name}, exactly", 1, LIMITS[name], step=1, key=key, on_change=changed,
+            label_visibility="collapsed", disabled=fixed,
+        )  # fmt: skip
     _error(error, {name})
 
 

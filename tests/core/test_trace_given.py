@@ -103,14 +103,14 @@ def test_an_input_of_another_dtype_is_refused_with_both():
 
 @pytest.mark.parametrize("shape", [(TIME, TIME + 1), (BATCH, TIME), (BATCH * HEADS, TIME, TIME)])
 def test_a_mask_that_does_not_broadcast_is_refused_with_both_shapes(shape):
-    with pytest.raises(ConfigError, match="mask=.*must broadcast to") as caught:
+    with pytest.raises(ConfigError, match=r"mask=.*must broadcast to") as caught:
         trace_forward(config(), mask=torch.ones(shape, dtype=torch.bool))
     assert str(shape) in str(caught.value)
     assert "(2, 3, 5, 5)" in str(caught.value)
 
 
 def test_a_mask_of_integers_is_refused():
-    with pytest.raises(ConfigError, match="mask='torch.int64': must be boolean"):
+    with pytest.raises(ConfigError, match=r"mask='torch\.int64': must be boolean"):
         trace_forward(config(), mask=torch.ones(TIME, TIME, dtype=torch.int64))
 
 

@@ -1,0 +1,168 @@
+"""Time and bytes of one update: a key press on a slider, until all of the page is painted.
+
+The page of the product and a bare Streamlit page are measured in turn, in one Chromium.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import CDPSession, Page, sync_playwright
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.browser.chromium import chromium_arguments, chromium_path  # noqa: E402
+
+# A mark of what is painted: it changes when the page has drawn new values.
+_BARE = "[...document.querySelectorAll('.heatmaplayer image')].map(i => i.href.baseVal).join()"
+_OURS = """[
+  document.querySelector('table.shapes')?.innerText,
+  [...document.querySelectorAll('.st-key-flow_chart .textpoint text')].map(t => t.textContent).join(),
+  [...document.querySelectorAll('.tile img')].map(i => i.complete && i.src).join(),
+  [...document.querySelectorAll('.st-key-focus_chart .heatmaplayer image')]
+    .map(i => i.href.baseVal).join(),
+]"""
+_WATCH = """
+({ probe, parts }) => {
+  const read = new Function("return " + probe);
+  const norm = (v) => Array.isArray(v) ? v : [v];
+  const before = norm(read());
+  window.__painted = new Promise((resolve) => {
+    window.addEventListener("keydown", () => {
+      const start = performance.now();
+      const look = () => {
+        const now = norm(read());
+        const changed = now.every((part, i) => part && part !== before[i]);
+        // Seen in this frame: painted by the next.
+        if (changed) requestAnimationFrame(() => resolve(performance.now() - start));
+        else requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    }, { once: true, capture: true });
+  });
+}
+"""
+
+
+@contextmanager
+def serve(script: Path, port: int) -> Iterator[str]:
+    """A Streamlit server for one script, stopped at the end."""
+    command = [
+        sys.executable, "-m", "streamlit", "run", str(script),
+        "--server.port", str(port), "--server.headless", "true",
+        "--browser.gatherUsageStats", "false", "--server.fileWatcherType", "none",
+    ]  # fmt: skip
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(f"http://localhost:{port}/_stcore/health").read()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield f"http://localhost:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+class Meter:
+    """Counts the bytes a page receives."""
+
+    def __init__(self, session: CDPSession) -> None:
+        self.bytes = 0
+        session.send("Network.enable")
+        session.on("Network.webSocketFrameReceived", self._frame)
+        session.on("Network.dataReceived", self._data)
+
+    def _frame(self, event: dict[str, Any]) -> None:
+        payload = event["response"]["payloadData"]
+        text = event["response"]["opcode"] == 1
+        self.bytes += len(payload) if text else len(payload) * 3 // 4
+
+    def _data(self, event: dict[str, Any]) -> None:
+        self.bytes += event["dataLength"]
+
+
+def idle(page: Page) -> None:
+    page.wait_for_selector('[data-testid="stApp"][data-test-script-state="notRunning"]')
+    page.wait_for_timeout(700)
+
+
+def update(page: Page, meter: Meter, slider: str, probe: str, key: str) -> tuple[float, int]:
+    """Milliseconds and bytes of one update."""
+    page.locator(slider).focus()
+    page.evaluate(_WATCH, {"probe": probe, "parts": 1})
+    meter.bytes = 0
+    page.keyboard.press(key)
+    elapsed = float(page.evaluate("window.__painted"))
+    idle(page)
+    return elapsed, meter.bytes
+
+
+def measure(runs: int = 9) -> dict[str, Any]:
+    """Medians of interleaved updates."""
+    bare_slider = '[data-testid="stSlider"] input'
+    ours_slider = '.st-key-w_time [data-testid="stSlider"] input, .st-key-w_time input'
+    views = {
+        "default": "/?batch=2&time=6&d_model=32&heads=4",
+        "time 512, 16 heads": "/?batch=2&time=512&d_model=32&heads=16",
+    }
+    figures: dict[str, Any] = {}
+    with serve(ROOT / "benchmarks" / "bare_page.py", 8611) as bare_url, serve(
+        ROOT / "app.py", 8612
+    ) as our_url, sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium_path(), args=chromium_arguments())
+        for name, query in views.items():
+            pages = {}
+            for label, url in (("bare", bare_url), ("ours", our_url + query)):
+                page = browser.new_page(viewport={"width": 1440, "height": 900})
+                meter = Meter(page.context.new_cdp_session(page))
+                page.goto(url)
+                page.wait_for_selector(".js-plotly-plot")
+                page.wait_for_timeout(2500)
+                idle(page)
+                pages[label] = (page, meter)
+            times: dict[str, list[float]] = {"bare": [], "ours": []}
+            sizes: dict[str, list[int]] = {"bare": [], "ours": []}
+            for run in range(runs + 1):
+                for label, slider, probe in (
+                    ("bare", bare_slider, _BARE), ("ours", ours_slider, _OURS),
+                ):  # fmt: skip
+                    page, meter = pages[label]
+                    page.bring_to_front()
+                    # Ours goes to and fro between two stops, but never to a run it has cached.
+                    if label == "ours":
+                        page.evaluate("0")
+                    key = "ArrowRight" if run % 2 == 0 or label == "bare" else "ArrowLeft"
+                    elapsed, size = update(page, meter, slider, probe, key)
+                    if run:
+                        times[label].append(elapsed)
+                        sizes[label].append(size)
+            bare, ours = (statistics.median(times[label]) for label in ("bare", "ours"))
+            figures[name] = {
+                "bare ms": round(bare, 1),
+                "ours ms": round(ours, 1),
+                "ratio": round(ours / bare, 2),
+                "all ours": [round(t) for t in times["ours"]],
+                "all bare": [round(t) for t in times["bare"]],
+                "bytes": int(statistics.median(sizes["ours"])),
+            }
+            for page, _ in pages.values():
+                page.close()
+        browser.close()
+    return figures
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(), indent=2))
