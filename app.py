@@ -5,6 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared import look, runs
+from pages.shared.code_section import code_section
+from pages.shared.compare_section import compare_section, pin_button
+from pages.shared.export_section import export_section
 from pages.shared.flow_section import flow_section
 from pages.shared.glance import chosen_step, glance, table
 from pages.shared.heads_section import heads_section
@@ -27,4 +30,10 @@ glance(trace)
 table(trace)
 flow_section(trace, chosen_step(trace), width, still)
 heads_section(choice, trace)
+# From here on nothing is waited for: what takes long comes last.
 proof_section(runs.proofs(choice))
+with st.sidebar:
+    pin_button(choice)
+compare_section(choice)
+export_section(choice, trace)
+code_section(choice)

@@ -28,9 +28,7 @@ _BARE = "[...document.querySelectorAll('.heatmaplayer image')].map(i => i.href.b
 _OURS = """[
   document.querySelector('table.shapes')?.innerText,
   [...document.querySelectorAll('.st-key-flow_chart .textpoint text')].map(t => t.textContent).join(),
-  [...document.querySelectorAll('.tile img')].map(i => i.complete && i.src).join(),
-  [...document.querySelectorAll('.st-key-focus_chart .heatmaplayer image')]
-    .map(i => i.href.baseVal).join(),
+  [...document.querySelectorAll('.tile img, .map img')].map(i => i.complete && i.src).join(),
 ]"""
 _WATCH = """
 ({ probe, parts }) => {

@@ -273,7 +273,7 @@ def _whole_file(path: Path) -> Iterator[IO[bytes]]:
     try:
         with part.open("wb") as file:
             yield file
-        path.write_bytes(part.read_bytes())
+        part.replace(path)
     finally:
         part.unlink(missing_ok=True)
 

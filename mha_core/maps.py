@@ -194,6 +194,19 @@ def scaled(maps: HeadMaps, limit: int, how: Pooling = "max", scale: str = "weigh
     return pooled, _from_zero(pooled.values, "weight")
 
 
+def scaled_together(groups: list[Floats], *, weights: bool) -> list[Scaled]:
+    """Maps of several runs on one scale: the ends that hold all of them."""
+    together = np.concatenate([group.ravel() for group in groups])[None]
+    scale = _from_zero(together, "weight") if weights else _centred(together)
+    ends = [
+        (np.full(len(group), scale.low[0]), np.full(len(group), scale.high[0])) for group in groups
+    ]
+    return [
+        Scaled(group, low, high, scale.title, scale.clipped, scale.diverging)
+        for group, (low, high) in zip(groups, ends, strict=True)
+    ]
+
+
 def _finite(values: Floats) -> Floats:
     return values[np.isfinite(values)]
 

@@ -25,7 +25,7 @@ from mha_core.config import MHAConfig
 from mha_core.errors import ConfigError
 from mha_core.inputs import build_module, check_finite, generator, random_input
 from mha_core.records import Step
-from mha_core.steps import STEPS, StepSpec
+from mha_core.steps import STEPS
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _Recorder:
 
     def __call__(self, name: str, tensor: Tensor) -> Tensor:
         spec = STEPS[name]
-        reads = _read(spec, self._alive)
+        reads = tuple(read for read in spec.reads if read in self._alive)
         operands = [self._alive[read] for read in reads]
         if name == "scores":  # the second operand is Kᵀ
             operands[1] = operands[1].transpose(-2, -1)
@@ -146,18 +146,11 @@ class _Recorder:
         return tensor
 
 
-def _read(spec: StepSpec, alive: Collection[str]) -> tuple[str, ...]:
-    """The steps it takes: of alternatives (masked or scaled scores) the last that ran."""
-    present = [read for read in spec.reads if read in alive]
-    if spec.id == "softmax":
-        return tuple(present[:1])
-    if spec.id == "weighted_values":
-        return (present[0], "transpose_v")
-    return tuple(present)
-
-
 def _needed(step: str, after: str) -> bool:
-    """Whether one later than `after` reads `step`: not where it takes `after` in its stead."""
+    """Whether one later than `after` reads `step`: not where it takes `after` in its stead.
+
+    So of alternatives (masked or scaled scores) only the last that ran is there to be read.
+    """
     later = list(STEPS.values())[list(STEPS).index(after) + 1 :]
     return any(step in spec.reads and after not in spec.reads for spec in later)
 
@@ -252,13 +245,13 @@ def _profiled(run: _Run, steps: list[Step]) -> tuple[list[Step], int]:
 
 
 def _timed(run: _Run, steps: list[Step]) -> tuple[list[Step], float]:
-    """Medians over enough forwards to fill five milliseconds: one where it is slow, else five."""
+    """Medians over five forwards, or as many as fill 30 milliseconds."""
     synchronize = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(
         run.x.device.type, lambda: None
     )
     laps: list[dict[str, float]] = []
     spent = 0.0
-    while not laps or (spent < 0.005 and len(laps) < 5):
+    while not laps or (spent < 0.03 and len(laps) < 5):
         marks: list[tuple[str, float]] = []
 
         def mark(name: str, tensor: Tensor, marks: list[tuple[str, float]] = marks) -> Tensor:

@@ -42,8 +42,11 @@ class Window:
 
 
 def visible_indices(size: int, limit: int, must: int = 0) -> tuple[int, ...]:
-    """At most `limit` indices of an axis: the first and last, and `must` wherever it is."""
-    if size <= limit:
+    """At most `limit` indices of an axis: the first and last, and `must` wherever it is.
+
+    One more is no reason for an ellipsis, which takes its place anyway.
+    """
+    if size <= limit + 1:
         return tuple(range(size))
     front = limit - limit // 2
     chosen = [*range(front), *range(size - limit // 2, size)]

@@ -115,7 +115,7 @@ def _constant(
     identity = np.stack([b, t, c // config.d_k, c % config.d_k, c], axis=1).astype(np.int16)
     colours = painter.colours
     line = {"color": colours.text, "width": 1.5, "dash": "dot"}
-    squares = {"mode": "markers", "marker": painter.scale()}
+    squares: dict[str, Any] = {"mode": "markers", "marker": painter.scale()}
     return [
         {"type": "scatter", "name": name, **fixed}
         for name, fixed in {

@@ -33,11 +33,8 @@ def glance(trace: Trace) -> None:
         (f"{trace.milliseconds or 0:.2f} ms", f"forward on {trace.config.device}"),
     ]
     row = "".join(f"<span><b>{value}</b> {what}</span>" for value, what in facts)
-    st.html(
-        look.block(
-            f'<div class="glance"><div class="line">{line}</div><div class="facts">{row}</div></div>'
-        )
-    )
+    lines = f'<div class="line">{line}</div><div class="facts">{row}</div>'
+    st.html(look.block(f'<div class="glance">{lines}</div>'))
 
 
 def chosen_step(trace: Trace) -> str:

@@ -22,7 +22,7 @@ def colours() -> Palette:
     return palette(st.context.theme.type)
 
 
-class Prepared(go.Figure):
+class Prepared(go.Figure):  # type: ignore[misc]
     """A figure whose specification is ready: Streamlit's validation would cost ten times it.
 
     The same specifications are validated by Plotly in the tests.
@@ -90,7 +90,8 @@ def style() -> None:
     c = colours()
     chip = "#e7e9ee" if c.mode == "light" else "#2a2d36"
     variables = {
-        "text": c.text, "background": c.background, "muted": c.muted, "line": c.line, "surface": c.surface, "good": c.good,
+        "text": c.text, "background": c.background, "muted": c.muted, "line": c.line,
+        "surface": c.surface, "good": c.good,
         "bad": c.bad, "copy": c.copy, "hatch": c.hatch, "chip": chip, "mono": MONO,
         "sans": "'Source Sans', sans-serif",
     }  # fmt: skip

@@ -16,7 +16,8 @@ def proof_cards(proofs: list[Proof]) -> str:
         kind, mark = marks[proof.holds]
         cards += (
             f'<div class="proof"><span class="mark {kind}">{mark}</span><b>{proof.name}</b>'
-            f'<div class="fig {kind}">{proof.figure}</div><div class="why">{proof.detail}</div></div>'
+            f'<div class="fig {kind}">{proof.figure}</div>'
+            f'<div class="why">{proof.detail}</div></div>'
         )
     return look.block(f'<div class="proofs">{cards}</div>')
 

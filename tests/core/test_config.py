@@ -89,6 +89,20 @@ def test_an_invalid_value_is_refused_by_name_with_values_that_work(field, value)
         MHAConfig(**repair)  # one press of the button, and it runs
 
 
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (True, "must be an integer, not bool"),
+        (2.0, "must be an integer, not float"),
+        ("2", "must be an integer, not str"),
+        (0, "must be at least 1"),
+        (2**31, "must be at most 2147483647"),
+    ],
+)
+def test_a_size_is_refused_for_the_rule_it_breaks(value, rule):
+    assert refused(batch=value).rule == rule
+
+
 @given(
     st.fixed_dictionaries(
         {field: st.sampled_from(VALID[field] + INVALID[field]) for field in INVALID}

@@ -66,6 +66,22 @@ def test_a_fresh_process_draws_the_same_numbers():
     assert there.stdout.strip() == here
 
 
+def test_the_numbers_of_a_copied_address_never_change():
+    made = MHAConfig()
+    module = build_module(made)
+    words = text_input(made, ["the", "cat", "saw", "the", "dog", "run"])
+    frozen = [
+        (module.W_q.weight[0, :3], [0.171203, -0.132872, -0.271596]),
+        (module.W_o.weight[-1, -3:], [-0.265249, -0.118445, -0.225707]),
+        (module.W_q.bias[:3], [0.121429, -0.016635, -0.134849]),
+        (module.W_o.bias[-3:], [0.150107, 0.090571, -0.072223]),
+        (random_input(made)[1, 5, :3], [-1.675839, -0.349614, -0.075633]),
+        (words[1, 1, :3], [1.402310, 1.171862, 1.115055]),
+    ]
+    for drawn_now, drawn_once in frozen:
+        assert drawn_now.tolist() == pytest.approx(drawn_once, abs=1e-5)
+
+
 def test_torchs_global_generator_neither_matters_nor_moves():
     torch.manual_seed(1)
     before = torch.get_rng_state()
