@@ -12,23 +12,22 @@ from pages.shared.flow_section import flow_section
 from pages.shared.glance import chosen_step, glance, table
 from pages.shared.heads_section import heads_section
 from pages.shared.proof_section import proof_section
-from pages.shared.sidebar import failing, sidebar
+from pages.shared.sidebar import sidebar
 
 st.set_page_config(page_title="The Shape of Attention", page_icon="◩", layout="wide")
-look.style()
-choice = sidebar()
-width, still = look.viewport()
+width = look.client()
+choice, error = sidebar()
 
 if choice is None:
-    st.error(str(failing()))
+    st.error(str(error))
     st.stop()
-if failing() is not None:
+if error is not None:
     st.info("The last view that ran is shown; see the error in the sidebar.")
 
 trace = runs.trace(choice)
 glance(trace)
 table(trace)
-flow_section(trace, chosen_step(trace), width, still)
+flow_section(trace, chosen_step(trace), width)
 heads_section(choice, trace)
 # From here on nothing is waited for: what takes long comes last.
 proof_section(runs.proofs(choice))

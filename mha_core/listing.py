@@ -59,7 +59,10 @@ class MultiHeadAttention(nn.Module):
         return self.W_o(out), weights
 
 
-module = MultiHeadAttention()
+# On the meta device nothing is drawn from torch's own random stream.
+with torch.device("meta"):
+    module = MultiHeadAttention()
+module.to_empty(device="cpu")
 linears = (module.W_q, module.W_k, module.W_v, module.W_o)
 with torch.no_grad():
     rng = stream("weights")

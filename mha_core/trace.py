@@ -1,8 +1,8 @@
 """One forward, recorded: `trace_forward` runs the module and says what happened at each step.
 
-Up to three runs of the same module on the same input. The first records shapes, strides, storage
-and tensors, at next to no cost. With `profile`, a second runs under a `TorchDispatchMode` for the
-operators and the peak memory, and a third, with neither, is timed.
+The first run records shapes, strides, storage and tensors, at next to no cost. With `profile`, a
+second runs under a `TorchDispatchMode` for the operators and the peak memory, and more, with
+neither, are timed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from mha_core.errors import ConfigError
 from mha_core.inputs import build_module, check_finite, generator, random_input
 from mha_core.records import Step
 from mha_core.steps import STEPS
+
+# Seconds of a forward from which one lap is timed enough.
+_SLOW = 0.03
 
 
 @dataclass(frozen=True)
@@ -190,8 +193,8 @@ def trace_forward(
     steps = recorder.steps
     peak = milliseconds = None
     if profile:
-        steps, peak = _profiled(run, steps)
-        steps, milliseconds = _timed(run, steps)
+        steps, peak, lap = _profiled(run, steps)
+        steps, milliseconds = _timed(run, steps, lap)
     allowed = masks.causal(config.time, device=x.device) if config.causal else None
     full = masks.combine(allowed, mask)
     return Trace(
@@ -223,16 +226,38 @@ class _Run:
             )
 
 
-def _profiled(run: _Run, steps: list[Step]) -> tuple[list[Step], int]:
+class _Clock:
+    """Notes the time of every step of one forward."""
+
+    def __init__(self, device: str) -> None:
+        waits = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}
+        self._wait = waits.get(device, lambda: None)
+        self._marks: list[tuple[str, float]] = []
+
+    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+        self._wait()
+        self._marks.append((name, clock.perf_counter()))
+        return tensor
+
+    @property
+    def lap(self) -> dict[str, float]:
+        """Seconds each step took; the input takes none."""
+        pairs = itertools.pairwise(self._marks)
+        return {name: end - start for (_, start), (name, end) in pairs}
+
+
+def _profiled(run: _Run, steps: list[Step]) -> tuple[list[Step], int, dict[str, float]]:
+    """The steps with what was dispatched under each; peak bytes; seconds a step."""
     dispatched: dict[str, tuple[Operator, ...]] = {}
+    timer = _Clock(run.x.device.type)
     with DispatchRecorder() as recorder:
 
         def take(name: str, tensor: Tensor) -> Tensor:
             dispatched[name] = recorder.take()
-            return tensor
+            return timer(name, tensor)
 
         run(take)
-    return [
+    described = [
         replace(
             step,
             operators=(operators := dispatched[step.id]),
@@ -241,32 +266,29 @@ def _profiled(run: _Run, steps: list[Step]) -> tuple[list[Step], int]:
             flops=sum(operator.flops for operator in operators),
         )
         for step in steps
-    ], recorder.peak
+    ]
+    return described, recorder.peak, timer.lap
 
 
-def _timed(run: _Run, steps: list[Step]) -> tuple[list[Step], float]:
-    """Medians over five forwards, or as many as fill 30 milliseconds."""
-    synchronize = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(
-        run.x.device.type, lambda: None
-    )
-    laps: list[dict[str, float]] = []
-    spent = 0.0
-    while not laps or (spent < 0.03 and len(laps) < 5):
-        marks: list[tuple[str, float]] = []
+def _timed(run: _Run, steps: list[Step], profiled: dict[str, float]) -> tuple[list[Step], float]:
+    """Medians over five forwards, or as many as fill 30 milliseconds.
 
-        def mark(name: str, tensor: Tensor, marks: list[tuple[str, float]] = marks) -> Tensor:
-            synchronize()
-            marks.append((name, clock.perf_counter()))
-            return tensor
-
-        run(mark)
-        pairs = itertools.pairwise(marks)
-        laps.append({name: end - start for (_, start), (name, end) in pairs})
-        spent += marks[-1][1] - marks[0][1]
+    Counting operators costs some microseconds each: much beside a small forward, nothing beside
+    one of 30 milliseconds, whose time is then that of the counted run.
+    """
+    laps = [profiled] if sum(profiled.values()) > _SLOW else []
+    while not laps or (len(laps) < 5 and sum(map(_total, laps)) < _SLOW):
+        timer = _Clock(run.x.device.type)
+        run(timer)
+        laps.append(timer.lap)
     return [
         replace(step, milliseconds=1e3 * statistics.median(lap.get(step.id, 0.0) for lap in laps))
         for step in steps
-    ], 1e3 * statistics.median(sum(lap.values()) for lap in laps)
+    ], 1e3 * statistics.median(map(_total, laps))
+
+
+def _total(lap: dict[str, float]) -> float:
+    return sum(lap.values())
 
 
 def _check_fit(config: MHAConfig, module: MultiHeadAttention, x: Tensor) -> None:

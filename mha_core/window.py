@@ -40,10 +40,16 @@ class Window:
         """Elements drawn of a (batch, time, d_model) tensor."""
         return len(self.batch) * len(self.time) * len(self.heads) * len(self.d_k)
 
+    @property
+    def map_marks(self) -> int:
+        """Cells drawn of a (batch, h, time, time) tensor."""
+        return len(self.batch) * len(self.heads) * len(self.time) ** 2
+
 
 def visible_indices(size: int, limit: int, must: int = 0) -> tuple[int, ...]:
     """At most `limit` indices of an axis: the first and last, and `must` wherever it is.
 
+    Where there is room for two alone, the first and `must`; for one, `must`.
     One more is no reason for an ellipsis, which takes its place anyway.
     """
     if size <= limit + 1:
@@ -51,21 +57,32 @@ def visible_indices(size: int, limit: int, must: int = 0) -> tuple[int, ...]:
     front = limit - limit // 2
     chosen = [*range(front), *range(size - limit // 2, size)]
     if must not in chosen:
-        chosen[front - 1] = must
+        chosen[1 if limit == 2 else front - 1] = must
     return tuple(sorted(chosen))
 
 
-def window(
-    config: MHAConfig, element: Element, limits: tuple[int, int, int, int] = (2, 6, 8, 8)
-) -> Window:
-    """What is drawn: at most `limits` indices of batch, time, h and d_k, the element among them."""
+def window(config: MHAConfig, element: Element, *, marks: int = 500) -> Window:
+    """What is drawn: about `marks` marks a scene at most, the followed element among them.
+
+    Starts from 2 batch items, 6 positions, 8 heads and 8 columns a head, and takes from the
+    longest axis until they fit.
+    """
     head, j = divmod(element.c, config.d_k)
-    return Window(
-        visible_indices(config.batch, limits[0], element.b),
-        visible_indices(config.time, limits[1], element.t),
-        visible_indices(config.heads, limits[2], head),
-        visible_indices(config.d_k, limits[3], j),
-    )
+    sizes = (config.batch, config.time, config.heads, config.d_k)
+    place = (element.b, element.t, head, j)
+    limits = [2, 6, 8, 8]
+    while True:
+        shown = [
+            visible_indices(size, limit, must)
+            for size, limit, must in zip(sizes, limits, place, strict=True)
+        ]
+        found = Window(*shown)
+        longest = max(range(4), key=lambda n: len(shown[n]))
+        # Cells of a map only appear; elements glide, which costs more.
+        fits = found.marks <= marks and found.map_marks <= 2 * marks
+        if fits or len(shown[longest]) <= 3:
+            return found
+        limits[longest] = len(shown[longest]) - 2
 
 
 def check_element(config: MHAConfig, element: Element) -> None:
@@ -76,8 +93,9 @@ def check_element(config: MHAConfig, element: Element) -> None:
         ("c", element.c, config.d_model),
     ):
         if not 0 <= value < size:
+            nearest = 0 if value < 0 else size - 1
             raise ConfigError(
-                field, value, f"must be from 0 to {size - 1}", repairs=[{field: size - 1}]
+                field, value, f"must be from 0 to {size - 1}", repairs=[{field: nearest}]
             )
 
 

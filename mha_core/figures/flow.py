@@ -13,10 +13,10 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mha_core.config import MHAConfig
-from mha_core.figures import flow_controls as controls
 from mha_core.figures import flow_layout as layout
 from mha_core.figures import flow_paint as paint
 from mha_core.figures import flow_words as words
+from mha_core.figures.flow_controls import HEIGHT, buttons, control_layout
 from mha_core.figures.text import MONO
 from mha_core.figures.typed import typed
 from mha_core.flow import Scene
@@ -40,6 +40,7 @@ def flow_spec(
     start: str = "transpose_q",
     width: int = 1040,
     duration: int = 900,
+    controls: bool = True,
 ) -> dict[str, Any]:
     """The flow of one trace: data, frames and layout as Plotly takes them.
 
@@ -53,6 +54,7 @@ def flow_spec(
         colours: of the ground.
         start: step of the scene shown first.
         width: of the figure, in pixels.
+        controls: Plotly's own buttons and rail; without them the figure is for a player of its own.
         duration: of one glide, in milliseconds; 0 jumps, for those who ask for less motion.
 
     Returns:
@@ -75,19 +77,22 @@ def flow_spec(
             paint.followed_trace(scene, st),
             words.words_trace(scene, previous, st, element, win, colours, bias=config.bias),
         ]
-        # The step buttons aim at the neighbours of the scene in view.
-        turned = {"updatemenus": [{"buttons": controls.buttons(ids, n, duration)}]}
-        frames.append(
-            {"name": scene.step.id, "data": data, "traces": list(range(6)), "layout": turned}
-        )
+        frame: dict[str, Any] = {"name": scene.step.id, "data": data, "traces": list(range(6))}
+        if controls:  # the step buttons aim at the neighbours of the scene in view
+            frame["layout"] = {"updatemenus": [{"buttons": buttons(ids, n, duration)}]}
+        frames.append(frame)
     constant = _constant(scenes, st, painter, config)
     return {
         "data": [
             _merged(fixed, now) for fixed, now in zip(constant, frames[active]["data"], strict=True)
         ],
         "frames": frames,
-        "layout": _layout(st, width, colours)
-        | controls.controls(ids, active, duration, colours, narrow=width < words.WIDE),
+        "layout": _layout(st, width, colours, HEIGHT if controls else 0)
+        | (
+            control_layout(ids, active, duration, colours, narrow=width < words.WIDE)
+            if controls
+            else {}
+        ),
     }
 
 
@@ -112,15 +117,20 @@ def _constant(
 ) -> list[dict[str, Any]]:
     """What the traces keep through all scenes; frames carry only what changes."""
     b, t, c = scenes[0].cells.index.T
-    identity = np.stack([b, t, c // config.d_k, c % config.d_k, c], axis=1).astype(np.int16)
+    identity = np.stack([b, t, c // config.d_k, c % config.d_k, c], axis=1)
+    maps = next(scene for scene in scenes if scene.cells.axes == MAP)
     colours = painter.colours
     line = {"color": colours.text, "width": 1.5, "dash": "dot"}
     squares: dict[str, Any] = {"mode": "markers", "marker": painter.scale()}
     return [
         {"type": "scatter", "name": name, **fixed}
         for name, fixed in {
-            "elements": {**squares, "customdata": typed(identity)},
-            "map": {**squares, "hovertemplate": paint.MAP_HOVER},
+            "elements": {**squares, "customdata": paint.whole(identity)},
+            "map": {
+                **squares,
+                "hovertemplate": paint.MAP_HOVER,
+                "customdata": paint.whole(maps.cells.index),
+            },
             "operands": {**squares, "hovertemplate": "%{text}<extra></extra>"},
             "path": {"mode": "lines", "hoverinfo": "skip", "line": line, "opacity": 0.75},
             "followed": {
@@ -139,12 +149,12 @@ def _merged(fixed: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     return fixed | now | ({"marker": marker} if marker else {})
 
 
-def _layout(st: layout.Stage, width: int, colours: Palette) -> dict[str, Any]:
+def _layout(st: layout.Stage, width: int, colours: Palette, below: int) -> dict[str, Any]:
     hidden = {"visible": False, "fixedrange": True}
     return {
         "width": width,
-        "height": st.height + controls.HEIGHT,
-        "margin": {"l": 0, "r": 0, "t": 0, "b": controls.HEIGHT},
+        "height": st.height + below,
+        "margin": {"l": 0, "r": 0, "t": 0, "b": below},
         "xaxis": {"range": [0, width * paint.UNIT], **hidden},
         "yaxis": {"range": [st.height * paint.UNIT, 0], **hidden},
         "paper_bgcolor": "rgba(0,0,0,0)",

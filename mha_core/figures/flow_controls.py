@@ -48,7 +48,7 @@ def buttons(ids: Sequence[str], at: int, duration: int) -> list[dict[str, Any]]:
     ]
 
 
-def controls(
+def control_layout(
     ids: Sequence[str], at: int, duration: int, colours: Palette, *, narrow: bool
 ) -> dict[str, Any]:
     """`updatemenus` and `sliders` of the layout, below the scene."""

@@ -33,7 +33,11 @@ class Axis:
     gaps: tuple[float, ...]
 
     def of(self, indices: NDArray[np.int64]) -> Floats:
-        return np.array([self.place[int(i)] for i in indices])
+        """Places of many indices, all of them drawn."""
+        known = np.fromiter(self.place.keys(), dtype=np.int64)
+        at = np.fromiter(self.place.values(), dtype=np.float64)
+        places: Floats = at[np.searchsorted(known, indices)]
+        return places
 
 
 def axis(indices: Sequence[int], *, step: float = 1.0, gap: float = ELLIPSIS) -> Axis:
@@ -91,6 +95,14 @@ class Grid:
     @property
     def height(self) -> float:
         return self.down.extent - 1 + self.rows.extent
+
+    def at(self, index: Sequence[int]) -> tuple[float, float]:
+        """Centre of one cell, in cells from the top left."""
+        x = self.cols.place[index[-1]]
+        y = self.rows.place[index[-2]] + self.down.place[index[0]]
+        if self.outer is not None:
+            x += self.outer.place[index[1]]
+        return x + 0.5, y + 0.5
 
     def xy(self, cells: Cells) -> tuple[Floats, Floats]:
         """Centre of every cell, in cells from the top left."""

@@ -22,7 +22,7 @@ from mha_core.steps import FLAT
 from mha_core.window import Window
 
 UNIT = 10  # coordinates are sent as whole tenths of a pixel
-LEVELS = 20
+LEVELS = 20  # of a stretch, fewer where many heads are drawn
 Codes = NDArray[np.uint8]
 Json = dict[str, Any]
 
@@ -30,6 +30,11 @@ Json = dict[str, Any]
 def tenths(pixels: NDArray[np.float64] | list[float]) -> dict[str, str]:
     """Pixels as typed whole tenths."""
     return typed((np.asarray(pixels) * UNIT).round().astype(np.int16))
+
+
+def whole(indices: NDArray[np.int64]) -> dict[str, str]:
+    """Indices, typed as small as they allow."""
+    return typed(indices.astype(np.int16 if indices.max(initial=0) < 2**15 else np.int32))
 
 
 class Painter:
@@ -47,9 +52,10 @@ class Painter:
             list(colours.sequential),
             [colours.line, colours.line],
         ]
-        self._maps = (len(ramps) - 3) * LEVELS
+        self.levels = min(LEVELS, 256 // len(ramps))
+        self._maps = (len(ramps) - 3) * self.levels
         self.colorscale = [
-            [(n * LEVELS + (LEVELS - 1) * i / (len(ramp) - 1)) / 255, colour]
+            [(n * self.levels + (self.levels - 1) * i / (len(ramp) - 1)) / 255, colour]
             for n, ramp in enumerate(ramps)
             for i, colour in enumerate(ramp)
         ]
@@ -72,11 +78,12 @@ class Painter:
         finite = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
         high = np.quantile(np.abs(finite), 0.98) or np.abs(finite).max() or 1.0
         unit = finite / high / 2 + 0.5 if signed else finite / high
-        return (np.clip(unit, 0, 1) * (LEVELS - 1)).round().astype(np.uint8)
+        return (np.clip(unit, 0, 1) * (self.levels - 1)).round().astype(np.uint8)
 
     def _heads(self, heads: NDArray[np.int64]) -> Codes:
-        order = {head: n for n, head in enumerate(self.win.heads)}
-        return np.array([(1 + order[int(head)]) * LEVELS for head in heads], dtype=np.uint8)
+        place = np.searchsorted(np.array(self.win.heads), heads)
+        codes: Codes = ((1 + place) * self.levels).astype(np.uint8)
+        return codes
 
     def elements(self, scene: Scene) -> Codes:
         """Neutral where columns belong to no head (x, and the output, where W_o mixed them)."""
@@ -91,11 +98,11 @@ class Painter:
     def maps(self, scene: Scene) -> Codes:
         values = scene.cells.values
         if scene.step.id == "softmax":
-            codes = self._levels(values, signed=False) + np.uint8(self._maps + LEVELS)
+            codes = self._levels(values, signed=False) + np.uint8(self._maps + self.levels)
         else:
             codes = self._levels(values) + np.uint8(self._maps)
         masked = self.masked(scene)
-        codes[masked] = self._maps + 2 * LEVELS
+        codes[masked] = self._maps + 2 * self.levels
         return codes
 
     def masked(self, scene: Scene) -> NDArray[np.bool_]:
@@ -126,11 +133,11 @@ def map_trace(scene: Scene, st: Stage, painter: Painter) -> Json:
 def map_places(scene: Scene, st: Stage) -> Json:
     """Where the cells of a map are."""
     x, y = st.pixels(scene.step.id, *st.grids[scene.step.id].xy(scene.cells))
-    return {"x": tenths(x), "y": tenths(y), "customdata": typed(scene.cells.index.astype(np.int16))}
+    return {"x": tenths(x), "y": tenths(y)}
 
 
 # Nothing drawn costs nothing: a page with no map in view starts faster.
-EMPTY: Json = {"x": [], "y": [], "customdata": [], "marker": {"color": [], "size": 1}, "text": []}
+EMPTY: Json = {"x": [], "y": [], "marker": {"color": [], "size": 1}, "text": []}
 UNSEEN: Json = {"marker": {"opacity": 0}, "hovertemplate": "", "hoverinfo": "skip"}
 MAP_HOVER = f"[{', '.join(f'%{{customdata[{n}]}}' for n in range(4))}] = %{{text}}<extra></extra>"
 
@@ -138,7 +145,8 @@ MAP_HOVER = f"[{', '.join(f'%{{customdata[{n}]}}' for n in range(4))}] = %{{text
 def operand_cell(st: Stage, operands: tuple[Operand, ...]) -> float:
     """Pitch of the operand strips: both rows align, so that products stand one above the other."""
     longest = max(len(operand.indices) for operand in operands)
-    return min(16.0, st.pitch, (st.width - 2 * SIDE - 250) / longest)
+    right = 178.0 if st.width > 560 else 12.0
+    return min(16.0, st.pitch, (st.width - operand_left(st) - right) / longest)
 
 
 def operands_trace(scene: Scene, st: Stage, painter: Painter) -> Json:
@@ -156,7 +164,7 @@ def operands_trace(scene: Scene, st: Stage, painter: Painter) -> Json:
         levels = painter._levels(operand.values)
         if operand.head is not None:
             levels = levels + painter._heads(np.full(len(levels), operand.head))
-        levels[np.isneginf(operand.values)] = painter._maps + 2 * LEVELS
+        levels[np.isneginf(operand.values)] = painter._maps + 2 * painter.levels
         codes.append(levels)
         pairs = zip(operand.indices, operand.values, strict=True)
         texts += [f"{operand.label}  {operand.axis} {i}: {number(float(v))}" for i, v in pairs]
@@ -190,10 +198,7 @@ def outline(st: Stage, colours: Palette) -> Json:
 def place_pixels(scene: Scene, st: Stage) -> tuple[float, float]:
     """Centre of the followed element."""
     step = scene.step.id
-    cells = scene.cells
-    row = int(np.flatnonzero((cells.index == np.array(scene.place)).all(axis=1))[0])
-    x, y = st.grids[step].xy(cells)
-    px, py = st.pixels(step, x[row], y[row])
+    px, py = st.pixels(step, *st.grids[step].at(scene.place))
     return float(px), float(py)
 
 

@@ -180,6 +180,8 @@ def _lane(
     for row, operand in enumerate(scene.operands):
         y = operand_top(st, row)
         w.add(operand_left(st) - 6, y, operand.label, colours.text, size=12, position="middle left")
+    if st.width <= 560:  # no room beside them
+        return
     right = (
         operand_left(st) + operand_cell(st, scene.operands) * len(scene.operands[0].indices) + 10
     )

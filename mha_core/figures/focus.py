@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import urllib.parse
 from collections.abc import Sequence
 from typing import Any
@@ -48,7 +49,10 @@ def focus_spec(
     """
     cells = pooled.values.shape[-1]
     names = cell_labels(pooled, tokens)
-    shown, margin = _axis_labels(names)
+    ticks = names
+    if pooled.factor > 1 and cells > _ALL_LABELS:  # of a range a tick shows the start
+        ticks = [name.split("–")[0] for name in names]
+    shown, margin = _axis_labels(ticks)
     side = width - margin - 78
     span = [-0.5, cells - 0.5]
     return {
@@ -73,8 +77,8 @@ def focus_spec(
             "margin": {"l": margin, "r": 78, "t": 8, "b": margin + 22},
             "xaxis": _hidden_axis(names, span),
             "yaxis": _hidden_axis(names, span[::-1]),
-            "xaxis2": _shown_axis(names, shown, span, "x", colours, "key"),
-            "yaxis2": _shown_axis(names, shown, span[::-1], "y", colours, "query"),
+            "xaxis2": _shown_axis(ticks, shown, span, "x", colours, "key"),
+            "yaxis2": _shown_axis(ticks, shown, span[::-1], "y", colours, "query"),
             "images": [hatch_image(colours, cells)] if np.isnan(scaled.values[head]).any() else [],
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
@@ -146,13 +150,8 @@ def _axis_labels(names: Sequence[str]) -> tuple[list[int], int]:
     """Which labels are written, and the pixels they need."""
     every = 1 if len(names) <= _ALL_LABELS else -(-len(names) // 12)
     shown = list(range(0, len(names), every))
-    longest = max(len(_first(names[i], every)) for i in shown)
+    longest = max(len(html.unescape(names[i])) for i in shown)
     return shown, 34 + min(90, 8 * longest)
-
-
-def _first(name: str, every: int) -> str:
-    """Of a pooled range the start: it is a tick, not a cell."""
-    return name.split("–")[0] if every > 1 else name
 
 
 def _hidden_axis(names: Sequence[str], span: list[float]) -> Json:
@@ -177,8 +176,7 @@ def _shown_axis(
     colours: Palette,
     title: str,
 ) -> Json:
-    every = shown[1] - shown[0] if len(shown) > 1 else 1
-    longest = max(len(_first(names[i], every)) for i in shown)
+    longest = max(len(html.unescape(names[i])) for i in shown)
     return {
         "range": span,
         "overlaying": which,
@@ -186,7 +184,7 @@ def _shown_axis(
         "side": "bottom" if which == "x" else "left",
         "tickmode": "array",
         "tickvals": list(shown),
-        "ticktext": [_first(names[i], every) for i in shown],
+        "ticktext": [names[i] for i in shown],
         "tickangle": -90 if which == "x" and longest > 3 else 0,
         "tickfont": {"size": 12 if len(shown) <= 24 else 10, "color": colours.text},
         "title": {"text": title, "font": {"size": 13, "color": colours.muted}, "standoff": 6},

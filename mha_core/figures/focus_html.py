@@ -33,11 +33,13 @@ class Hover:
         labels: one a row and column.
         name: of the value: "weight", "max weight", "score".
         beside: name and values of a second number, e.g. × uniform.
+        ranges: the labels are ranges of positions, "0–5", of which a tick shows the start.
     """
 
     labels: list[str]
     name: str
     beside: tuple[str, Floats] | None = None
+    ranges: bool = False
 
 
 def map_html(
@@ -51,17 +53,18 @@ def map_html(
     if hover.beside is not None:
         described["beside"] = hover.beside[0]
         extra = f' data-b="{_packed(hover.beside[1])}"'
-    shown, across = _labels(hover.labels)
+    names = [label.split("–")[0] for label in hover.labels] if hover.ranges else hover.labels
+    shown, across = _labels(names)
     return (
         f'<div class="map{" with-bar" if bar else ""}">'
         f'<div class="axis-title y">query</div><div class="ylab" style="width:{across}px">'
-        f"{_marks(hover.labels, shown, 'top')}</div>"
+        f"{_marks(names, shown, 'top')}</div>"
         f'<div class="pic" role="img" aria-label="{html.escape(alt)}" tabindex="0" '
         f'data-hover="{html.escape(json.dumps(described))}" data-z="{_packed(values)}"{extra}>'
         f'<img src="{picture}" alt=""><i class="cell"></i></div>'
         + (_bar(scaled, head, colours) if bar else "")
         + f'<div class="xlab{" turned" if across > 40 else ""}" style="height:{max(22, across)}px">'
-        f'{_marks(hover.labels, shown, "left")}</div><div class="axis-title x">key</div></div>'
+        f'{_marks(names, shown, "left")}</div><div class="axis-title x">key</div></div>'
     )
 
 
@@ -75,20 +78,15 @@ def _labels(labels: list[str]) -> tuple[list[int], int]:
     count = len(labels)
     every = 1 if count <= _ALL_LABELS else -(-count // _TICKS)
     shown = list(range(0, count, every))
-    longest = max(len(html.unescape(_start(labels[i]))) for i in shown)
+    longest = max(len(html.unescape(labels[i])) for i in shown)
     return shown, 14 + 8 * longest
-
-
-def _start(label: str) -> str:
-    """Of a range of positions the first: it labels a tick."""
-    return label.split("–")[0]
 
 
 def _marks(labels: list[str], shown: list[int], side: str) -> str:
     count = len(labels)
     size = ' class="small"' if len(shown) > 24 else ""
     return "".join(
-        f'<span{size} style="{side}:{100 * (i + 0.5) / count:.2f}%">{_start(labels[i])}</span>'
+        f'<span{size} style="{side}:{100 * (i + 0.5) / count:.2f}%">{labels[i]}</span>'
         for i in shown
     )
 

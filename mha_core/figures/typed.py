@@ -23,3 +23,14 @@ def typed(array: NDArray[Any]) -> dict[str, str]:
     if array.ndim > 1:
         spec["shape"] = ", ".join(map(str, array.shape))
     return spec
+
+
+def to_json(value: Any) -> Any:
+    """A specification with every numpy scalar and array as JSON has it."""
+    if isinstance(value, dict):
+        return {name: to_json(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return typed(value)
+    return value.item() if isinstance(value, np.generic) else value

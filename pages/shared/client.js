@@ -1,15 +1,21 @@
+// The palette of the theme as custom properties, and the width of the page's column, reported once
+// and whenever it changes.
+
 export default function (component) {
-  const { setStateValue, parentElement } = component;
-  const motion = window.matchMedia("(prefers-reduced-motion: reduce)");
+  const { data, setStateValue } = component;
+  for (const [name, value] of Object.entries(data.palette)) {
+    document.documentElement.style.setProperty(`--${name}`, value);
+  }
   const main = document.querySelector('[data-testid="stMainBlockContainer"]');
-  let last = "";
   const report = () => {
     const style = getComputedStyle(main);
     const inner = main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
-    const seen = { width: Math.max(280, Math.floor(inner / 20) * 20), still: motion.matches };
-    if (JSON.stringify(seen) === last) return;
-    last = JSON.stringify(seen);
-    setStateValue("seen", seen);
+    // In steps, so that a scroll bar that comes and goes does not cause a run.
+    const width = Math.max(280, Math.floor(inner / 20) * 20);
+    if (width !== main.reportedWidth) {
+      main.reportedWidth = width;
+      setStateValue("width", width);
+    }
   };
   let timer = 0;
   const observer = new ResizeObserver(() => {
@@ -17,10 +23,9 @@ export default function (component) {
     timer = setTimeout(report, 120);
   });
   observer.observe(main);
-  motion.addEventListener("change", report);
   report();
   return () => {
+    clearTimeout(timer);
     observer.disconnect();
-    motion.removeEventListener("change", report);
   };
 }

@@ -142,7 +142,7 @@ def _common_step(a: Trace, b: Trace) -> str:
 
 def _one(title: str, scaled: Scaled, pooled: Pooled, choice: Choice, name: str, c: Palette) -> str:
     pre = "" if pooled.factor == 1 else f"{pooled.how} "
-    hover = Hover(cell_labels(pooled, choice.tokens), pre + name)
+    hover = Hover(cell_labels(pooled, choice.tokens), pre + name, ranges=pooled.factor > 1)
     note = (
         "" if pooled.factor == 1 else f", {pooled.how} of {pooled.factor} × {pooled.factor} cells"
     )

@@ -2,43 +2,61 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import plotly
 import streamlit as st
 
 from mha_core import Trace, flow
 from mha_core.figures.flow import flow_spec
+from mha_core.figures.flow_controls import SHORT
+from mha_core.figures.typed import to_json
 from mha_core.window import Element, window
 from pages.shared import look
 
 # Step of the table -> scene of the flow, where the scene is another's.
 _SCENES = {"scale": "scores", "dropout": "softmax"}
 
-SPEEDS = {"½×": 1800, "1×": 900, "2×": 450}
-WIDE = (2, 6, 8, 8)
-NARROW = (1, 4, 4, 4)
+MARKS = {"wide": 500, "narrow": 120}  # elements drawn, by the width of the page
+
+# Plotly's own script, served from the installed package. Streamlit's chart element draws every
+# new figure twice and from nothing; here Plotly redraws only what changed.
+_plotly = st.components.v1.declare_component(
+    "plotly_script", path=str(Path(plotly.__file__).parent / "package_data")
+)
+_player = st.components.v2.component(
+    "shape_of_attention_flow", js=look.asset("flow.js"), isolate_styles=False
+)
 
 
 @st.fragment
-def flow_section(trace: Trace, step: str, width: int, still: bool) -> None:
-    """The flow from the scene of the chosen step."""
-    look.section("Flow", "one element outlined, followed to where it lies in memory")
-    element, speed = _controls(trace)
-    win = window(trace.config, element, WIDE if width >= 560 else NARROW)
-    spec = flow_spec(
-        flow.scenes(trace, element, win),
-        element,
-        win,
-        config=trace.config,
-        colours=look.colours(),
-        start=_scene(step),
-        width=width,
-        duration=0 if still else SPEEDS[speed],
-    )
-    look.chart(
-        spec,
+def flow_section(trace: Trace, step: str, width: int) -> None:
+    """The flow, from the scene of the chosen step."""
+    look.section("Flow", "click an element to follow it to where it lies in memory")
+    element = _controls(trace)
+    win = window(trace.config, element, marks=MARKS["wide" if width >= 560 else "narrow"])
+    scenes = flow.scenes(trace, element, win)
+    start = _scene(step)
+    spec = to_json(
+        flow_spec(
+            scenes, element, win,
+            config=trace.config, colours=look.colours(), start=start, width=width, controls=False,
+        )
+    )  # fmt: skip
+    _player(
         key="flow_chart",
-        width=width,
-        alt="Animation of the elements of q through view, transpose, attention, transpose back "
-        "and merge, coloured by head.",
+        data={
+            "spec": spec,
+            "scenes": [{"id": s.step.id, "label": SHORT[s.step.id]} for s in scenes],
+            "start": start,
+            "rev": hashlib.sha256(repr(spec).encode()).hexdigest()[:16],
+            "alt": "Animation of the elements of q through view, transpose, attention, "
+            "transpose back and merge, coloured by head.",
+            "plotly": f"component/{_plotly.name}/plotly.min.js",
+        },
+        on_followed_change=_follow,
     )
 
 
@@ -47,17 +65,25 @@ def _scene(step: str) -> str:
     return f"{name[:-2]}_q" if name[-2:] in ("_k", "_v") else name
 
 
-def _controls(trace: Trace) -> tuple[Element, str]:
+def _follow() -> None:
+    """Follows the element that was clicked: its b, t, head, j and c come as one text."""
+    value: Any = st.session_state["flow_chart"].get("followed")
+    if value is None:
+        return
+    b, t, _, _, c = (int(part) for part in str(value).split(","))
+    for name, index in (("b", b), ("t", t), ("c", c)):
+        st.session_state[f"w_follow_{name}"] = index
+
+
+def _controls(trace: Trace) -> Element:
     config = trace.config
     limits = {"b": config.batch, "t": config.time, "c": config.d_model}
     start = {"b": 0, "t": 3, "c": 21}
-    columns = st.columns([1, 1, 1, 1.6], vertical_alignment="bottom")
     place = {}
-    for column, (name, size) in zip(columns, limits.items(), strict=False):
-        key = f"w_follow_{name}"
-        st.session_state[key] = min(st.session_state.get(key, start[name]), size - 1)
-        label = {"b": "follow b", "t": "t", "c": "c"}[name]
-        place[name] = int(column.number_input(label, 0, size - 1, step=1, key=key))
-    st.session_state.setdefault("w_speed", "1×")
-    speed = columns[3].segmented_control("speed", list(SPEEDS), key="w_speed", required=True)
-    return Element(place["b"], place["t"], place["c"]), speed or "1×"
+    with st.container(horizontal=True, key="flow_controls", vertical_alignment="bottom"):
+        for name, size in limits.items():
+            key = f"w_follow_{name}"
+            st.session_state[key] = min(st.session_state.get(key, start[name]), size - 1)
+            label = {"b": "follow batch item", "t": "position", "c": "column"}[name]
+            place[name] = int(st.number_input(label, 0, size - 1, step=1, key=key, width=130))
+    return Element(place["b"], place["t"], place["c"])

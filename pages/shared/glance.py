@@ -47,21 +47,17 @@ def table(trace: Trace) -> None:
     """The shape table; choosing a row shows its lesson, its code and its values."""
     c = look.colours()
     picked = chosen_step(trace)
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with left:
+    with st.container(horizontal=True, key="table_head", vertical_alignment="bottom"):
         look.section("Shapes, step by step")
-    with right:
         detail = st.toggle("every step: strides, bytes, FLOPs, time, operators", key="w_detail")
     content = shape_table(trace.steps, detail=detail, picked=picked, colours=c)
-    look.clickable(
-        look.block(f'<div class="shapes-box">{content}</div>'), key="table", on_pick=_choose
-    )
     step = trace[picked]
-    st.html(
-        look.block(
-            f'<div class="lesson"><div class="say"><p>{html.escape(step.spec.lesson)}</p>'
-            f"<code>{html.escape(step.spec.code)}</code></div>{values_table(step, c)}</div>"
-        )
+    lesson = (
+        f'<div class="lesson"><div class="say"><p>{html.escape(step.spec.lesson)}</p>'
+        f"<code>{html.escape(step.spec.code)}</code></div>{values_table(step, c)}</div>"
+    )
+    look.clickable(
+        look.block(f'<div class="shapes-box">{content}</div>{lesson}'), key="table", on_pick=_choose
     )
 
 

@@ -61,20 +61,21 @@ def heads_section(choice: Choice, trace: Trace) -> None:
 
 def _controls(trace: Trace) -> View:
     steps = {map_name(step): step for step in MAP_STEPS if step in trace}
-    one, two, three, four = st.columns([2.6, 1.2, 2.2, 1.2], vertical_alignment="bottom")
     if st.session_state.get("w_map_step") not in steps:
         st.session_state["w_map_step"] = "weights"
-    name = one.segmented_control("step", list(steps), key="w_map_step", required=True)
     last = trace.config.batch - 1
     st.session_state["w_item"] = min(st.session_state.get("w_item", 0), last)
-    item = two.number_input("batch item", 0, last, step=1, key="w_item")
-    step = steps[name or "weights"]
-    weights = step in ("softmax", "dropout")
     st.session_state.setdefault("w_colour_scale", SCALES[0])
-    scale = three.selectbox("scale", SCALES, key="w_colour_scale", disabled=not weights)
     st.session_state.setdefault("w_pooling", "max")
-    pooled = trace.config.time > FOCUS
-    how = four.selectbox("pooling", ("max", "mean"), key="w_pooling", disabled=not pooled)
+    how = "max"
+    with st.container(horizontal=True, key="heads_controls", vertical_alignment="bottom"):
+        name = st.segmented_control("step", list(steps), key="w_map_step", required=True)
+        step = steps[name or "weights"]
+        weights = step in ("softmax", "dropout")
+        item = st.number_input("batch item", 0, last, step=1, key="w_item", width=130)
+        scale = st.selectbox("scale", SCALES, key="w_colour_scale", disabled=not weights, width=190)
+        if trace.config.time > FOCUS:
+            how = st.selectbox("pooling", ("max", "mean"), key="w_pooling", width=130)
     head = min(st.session_state.get("head", 0), trace.config.heads - 1)
     return View(step, int(item), scale, "mean" if how == "mean" else "max", head)
 
@@ -124,7 +125,8 @@ def _focus(choice: Choice, found: HeadMaps, stats: maps.HeadStats, view: View, c
     pooled, scaled = maps.scaled(found, FOCUS, view.how, view.scale)
     name = map_name(view.step)
     keys, entropy = stats.effective_keys[view.head], number(stats.entropy[view.head], 3)
-    hover = Hover(cell_labels(pooled, choice.tokens), *_told(found, pooled, view))
+    labels = cell_labels(pooled, choice.tokens)
+    hover = Hover(labels, *_told(found, pooled, view), ranges=pooled.factor > 1)
     alt = f"{name} of head {view.head}: query from the top, key from the left"
     note = f'<div class="key">{_pooling(pooled)} a cell</div>' if pooled.factor > 1 else ""
     return (

@@ -41,9 +41,9 @@ HELP = {
 }
 
 
-def sidebar() -> Choice | None:
-    """Draws the sidebar and returns what to show: the choice, or where it cannot run the last
-    that could; None if there is none yet."""
+def sidebar() -> tuple[Choice | None, ConfigError | None]:
+    """Draws the sidebar. Returns what to show, and why the present choice cannot run if it cannot:
+    then the last that could is shown, or None where there is none yet."""
     stored = state.values()
     wanted, error = _resolve(stored)
     with st.sidebar:
@@ -68,7 +68,7 @@ def sidebar() -> Choice | None:
         st.session_state["good"] = wanted
         state.sync_address(stored)
     good: Choice | None = st.session_state.get("good")
-    return good
+    return good, error
 
 
 def _resolve(stored: dict[str, Any]) -> tuple[Choice | None, ConfigError | None]:
@@ -79,11 +79,6 @@ def _resolve(stored: dict[str, Any]) -> tuple[Choice | None, ConfigError | None]
     except ConfigError as error:
         return None, error
     return wanted, None
-
-
-def failing() -> ConfigError | None:
-    """Why the present choice cannot run, if it cannot."""
-    return _resolve(state.values())[1]
 
 
 def _presets() -> None:

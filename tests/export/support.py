@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import pytest
 import torch
 
 from mha_core import MHAConfig, Trace, trace_forward
+from mha_core.__main__ import main
 
 BATCH, TIME, HEADS, D_K = 2, 7, 5, 3
 
@@ -32,3 +34,17 @@ def overflowing() -> Trace:
     x = torch.ones(BATCH, TIME, HEADS * D_K, dtype=torch.float16)
     x[0, 3] = 30_000.0
     return trace_forward(config(dtype="float16"), x=x, profile=False)
+
+
+SMALL = ["--batch", "2", "--time", "5", "--d-model", "12", "--heads", "3"]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
+    """Runs a command that must fail, and returns its one line of complaint."""
+    assert main(argv) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
+    assert printed.err.endswith("\n")
+    return printed.err

@@ -14,7 +14,7 @@ from pypdf import PdfReader
 
 from mha_core import trace_forward
 from mha_core.export import FORMATS, Selection
-from mha_core.maps import SCALES
+from mha_core.maps import SCALES, HeadMaps, head_maps, scaled
 from mha_core.palette import palette, rgb
 from tests.export.support import HEADS, ODD, TIME, config, overflowing, traced
 
@@ -53,6 +53,31 @@ def test_the_first_causal_weight_is_1_and_has_the_last_colour_of_the_scale(mode:
     cell = (4.4 * 200 / TIME) ** 2
     # Query 0 sees key 0 alone. The rest of that colour is the end of the colour bar.
     assert 0.9 * cell < top < 1.2 * cell
+
+
+@pytest.mark.parametrize(("time", "mode"), [(TIME, "light"), (TIME, "dark"), (40, "light")])
+def test_every_cell_has_the_colour_of_its_own_weight(time: int, mode: str) -> None:
+    # Squares up to 32 a side, pixels beyond: query from the top and key from the left in both.
+    trace = trace_forward(config(time=time, batch=1), profile=False)
+    picture = pixels(FORMATS["png"].build(trace, Selection(heads=(2,)), mode=mode))
+    weights = trace.weights[0, 2].numpy()
+    colours = palette(mode)
+    # Where the map is: query 0 gives key 0 all of its weight, and no cell lies above or left.
+    painted = (picture == rgb(colours.sequential[-1])).all(-1)
+    top, left = np.argwhere(painted[:, : picture.shape[1] // 2]).min(0)
+    pitch = 4.4 * 200 / time
+    selected = head_maps(trace)
+    assert selected.visible is not None
+    one = HeadMaps("softmax", selected.values[2:3], selected.visible[2:3])
+    end = float(scaled(one, time)[1].high[0])
+    anchors = np.array([rgb(anchor) for anchor in colours.sequential])
+    for query in range(time):
+        for key in range(query + 1):
+            place = min(1.0, weights[query, key] / end) * (len(anchors) - 1)
+            stops = range(len(anchors))
+            wanted = [np.interp(place, stops, anchors[:, channel]) for channel in range(3)]
+            seen = picture[round(top + (query + 0.5) * pitch), round(left + (key + 0.5) * pitch)]
+            assert np.abs(seen - wanted).max() < 3, (query, key)
 
 
 def test_a_mean_weight_gets_the_colour_of_its_value() -> None:
@@ -216,9 +241,11 @@ def test_a_row_without_a_visible_key_is_drawn() -> None:
 
 
 def test_all_heads_of_all_items_are_on_one_tall_picture() -> None:
-    one = pixels(FORMATS["png"].build(traced(), Selection(items=(0,))))
-    both = pixels(FORMATS["png"].build(traced()))
-    assert one.shape[1] == both.shape[1]
-    assert both.shape[0] > 1.7 * one.shape[0]
-    shown = texts(FORMATS["svg"].build(traced()))
-    assert sum(text.startswith("head ") for text in shown) == 2 * HEADS
+    one = ET.fromstring(FORMATS["svg"].build(traced(), Selection(items=(0,))))
+    both = FORMATS["svg"].build(traced())
+    assert ET.fromstring(both).get("width") == one.get("width")
+    tall, short = (
+        float((root.get("height") or "").rstrip("pt")) for root in (ET.fromstring(both), one)
+    )
+    assert tall > 1.7 * short
+    assert sum(text.startswith("head ") for text in texts(both)) == 2 * HEADS
