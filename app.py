@@ -29,8 +29,7 @@ glance(trace)
 table(trace)
 flow_section(trace, chosen_step(trace), width)
 heads_section(choice, trace)
-# From here on nothing is waited for: what takes long comes last.
-proof_section(runs.proofs(choice))
+proof_section(choice)
 with st.sidebar:
     pin_button(choice)
 compare_section(choice)

@@ -99,7 +99,8 @@ _MASK_INF = """        keep = torch.ones(time, time, dtype=torch.bool, device=x.
 """
 
 _MASK_ADDED = """        keep = torch.ones(time, time, dtype=torch.bool, device=x.device).tril()
-        scores = scores + torch.zeros_like(keep, dtype=scores.dtype).masked_fill(~keep, {fill})
+        added = torch.zeros_like(keep, dtype=scores.dtype).masked_fill(~keep, {fill})
+        scores = scores + added
 """
 
 _DROP = """        kept = torch.empty_like(weights).bernoulli_(

@@ -110,6 +110,8 @@ def parity(trace: Trace) -> Proof:
     config = trace.config
     q, k, v = (trace.tensor(f"transpose_{n}") for n in "qkv")
     full = masks.combine(_causal(trace), trace.mask)
+    if full is not None:
+        full = torch.atleast_2d(full)  # torch's function takes no mask of one axis
     with torch.no_grad():
         theirs = F.scaled_dot_product_attention(
             q, k, v, attn_mask=_additive(full, trace), scale=config.scale

@@ -46,7 +46,7 @@ def map_png(unit: NDArray[np.float32], colours: Palette, *, diverging: bool) -> 
     table[_GAP] = rgb(colours.background)
     picture.putpalette(table.tobytes())
     out = io.BytesIO()
-    picture.save(out, "PNG", transparency=_CLEAR, optimize=False, compress_level=6)
+    picture.save(out, "PNG", transparency=_CLEAR, optimize=False, compress_level=3)
     return out.getvalue()
 
 

@@ -3,8 +3,10 @@
 
 export default function (component) {
   const { data, setStateValue } = component;
+  const sheet = document.documentElement.style;
   for (const [name, value] of Object.entries(data.palette)) {
-    document.documentElement.style.setProperty(`--${name}`, value);
+    // Setting one again, even to the same, would restyle the whole page.
+    if (sheet.getPropertyValue(`--${name}`) !== value) sheet.setProperty(`--${name}`, value);
   }
   const main = document.querySelector('[data-testid="stMainBlockContainer"]');
   const report = () => {

@@ -1,5 +1,5 @@
 // Plays the flow: Plotly draws and glides, the controls are plain HTML.
-// data: { spec: {data, frames, layout}, scenes: [{id, label}], start, rev, alt, plotly }
+// data: { spec: JSON of {data, frames, layout}, scenes: [{id, label}], start, rev, alt, plotly }
 
 const SPEEDS = { "½×": 2, "1×": 1, "2×": 0.5 };
 const GLIDE = 900; // milliseconds of one move at 1×
@@ -14,18 +14,19 @@ export default function (component) {
     root.speed = 1;
   }
   root.follow = (place) => setTriggerValue("followed", place);
-  root.plot.style.minHeight = `${data.spec.layout.height}px`;
-  root.plot.setAttribute("aria-label", data.alt);
   if (root.rev === data.rev) return;
   root.rev = data.rev;
+  const spec = JSON.parse(data.spec);
+  root.plot.style.minHeight = `${spec.layout.height}px`;
+  root.plot.setAttribute("aria-label", data.alt);
   stop(root);
   rail(root, data);
   library(data.plotly).then((Plotly) => {
     if (root.rev !== data.rev) return; // a later run came while Plotly was loading
     root.Plotly = Plotly;
-    root.frames = data.spec.frames;
-    Plotly.react(root.plot, data.spec.data, data.spec.layout, { displayModeBar: false });
-    mark(root, data.spec.frames.findIndex((frame) => frame.name === data.start));
+    root.frames = spec.frames;
+    Plotly.react(root.plot, spec.data, spec.layout, { displayModeBar: false });
+    mark(root, spec.frames.findIndex((frame) => frame.name === data.start));
     if (!root.listening) {
       root.listening = true;
       root.plot.on("plotly_click", (event) => {

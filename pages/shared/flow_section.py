@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +40,18 @@ def flow_section(trace: Trace, step: str, width: int) -> None:
     win = window(trace.config, element, marks=MARKS["wide" if width >= 560 else "narrow"])
     scenes = flow.scenes(trace, element, win)
     start = _scene(step)
-    spec = to_json(
-        flow_spec(
-            scenes, element, win,
-            config=trace.config, colours=look.colours(), start=start, width=width, controls=False,
-        )
+    spec = flow_spec(
+        scenes, element, win,
+        config=trace.config, colours=look.colours(), start=start, width=width, controls=False,
     )  # fmt: skip
+    text = json.dumps(to_json(spec))
     _player(
         key="flow_chart",
         data={
-            "spec": spec,
+            "spec": text,
             "scenes": [{"id": s.step.id, "label": SHORT[s.step.id]} for s in scenes],
             "start": start,
-            "rev": hashlib.sha256(repr(spec).encode()).hexdigest()[:16],
+            "rev": hashlib.sha256(text.encode()).hexdigest()[:16],
             "alt": "Animation of the elements of q through view, transpose, attention, "
             "transpose back and merge, coloured by head.",
             "plotly": f"component/{_plotly.name}/plotly.min.js",

@@ -13,7 +13,7 @@ from mha_core.figures.focus import cell_labels
 from mha_core.figures.focus_html import Hover, map_html
 from mha_core.figures.raster import tiles
 from mha_core.figures.text import number
-from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling
+from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling, Scaled
 from mha_core.palette import Palette
 from mha_core.steps import MAP_STEPS, map_name
 from pages.shared import look, runs
@@ -36,7 +36,7 @@ class View:
 
 def tile_limit(heads: int) -> int:
     """Pixels a side of a tile: what is sent stays the same, whatever the number of heads."""
-    return 160 if heads <= 4 else 96 if heads <= 16 else 48
+    return FOCUS if heads <= 16 else FOCUS // 2
 
 
 @st.fragment
@@ -47,8 +47,11 @@ def heads_section(choice: Choice, trace: Trace) -> None:
     view = _controls(trace)
     found = maps.head_maps(trace, view.step, view.item)
     stats = _stats(choice, trace, view.item)
-    overview = _overview(found, stats, view, c)
-    focus = _focus(choice, found, stats, view, c)
+    large = maps.scaled(found, FOCUS, view.how, view.scale)
+    limit = tile_limit(trace.config.heads)
+    small = large if limit == FOCUS else maps.scaled(found, limit, view.how, view.scale)
+    overview = _overview(small, stats, view, c)
+    focus = _focus(choice, found, large, stats, view, c)
     look.clickable(
         look.block(f'<div class="heads"><div>{overview}</div><div>{focus}</div></div>'),
         key="heads",
@@ -87,10 +90,10 @@ def _stats(choice: Choice, trace: Trace, item: int) -> maps.HeadStats:
     return found
 
 
-def _overview(found: HeadMaps, stats: maps.HeadStats, view: View, c: Palette) -> str:
+def _overview(drawn: tuple[Pooled, Scaled], stats: maps.HeadStats, view: View, c: Palette) -> str:
     """All heads as tiles on one scale."""
-    heads = found.values.shape[0]
-    pooled, scaled = maps.scaled(found, tile_limit(heads), view.how, view.scale)
+    pooled, scaled = drawn
+    heads = len(scaled.values)
     body = "".join(
         _tile(head, picture, stats.effective_keys[head], head == view.head, c)
         for head, picture in enumerate(tiles(scaled, c))
@@ -120,9 +123,16 @@ def _focus_on(head: str) -> None:
     st.session_state["head"] = int(head)
 
 
-def _focus(choice: Choice, found: HeadMaps, stats: maps.HeadStats, view: View, c: Palette) -> str:
+def _focus(
+    choice: Choice,
+    found: HeadMaps,
+    drawn: tuple[Pooled, Scaled],
+    stats: maps.HeadStats,
+    view: View,
+    c: Palette,
+) -> str:
     """One head, large, with its values under the pointer."""
-    pooled, scaled = maps.scaled(found, FOCUS, view.how, view.scale)
+    pooled, scaled = drawn
     name = map_name(view.step)
     keys, entropy = stats.effective_keys[view.head], number(stats.entropy[view.head], 3)
     labels = cell_labels(pooled, choice.tokens)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import streamlit as st
 
 from mha_core.proofs import Proof
-from pages.shared import look
+from pages.shared import look, runs
+from pages.shared.state import Choice
+
+PAINT = 0.35  # seconds the browser takes to paint the rest
 
 
 def proof_cards(proofs: list[Proof]) -> str:
@@ -22,7 +27,14 @@ def proof_cards(proofs: list[Proof]) -> str:
     return look.block(f'<div class="proofs">{cards}</div>')
 
 
-def proof_section(proofs: list[Proof]) -> None:
-    """The strip under the heads."""
+def proof_section(choice: Choice) -> None:
+    """The strip under the heads.
+
+    Proving takes several forwards more. It waits until the page is painted, and is given up at
+    once when the next run is asked for.
+    """
     look.section("Proofs", "computed on this run")
-    st.html(proof_cards(proofs))
+    if not runs.proved(choice):
+        time.sleep(PAINT)
+        st.session_state["proving"] = choice  # where a rerun asked for meanwhile takes over
+    st.html(proof_cards(runs.proofs(choice)))

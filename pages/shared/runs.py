@@ -26,6 +26,10 @@ class _Store:
         )
         self._large: tuple[Any, Any] | None = None
 
+    def has(self, key: Any) -> bool:
+        with self._lock:
+            return key in self._cache
+
     def get(self, key: Any, make: Callable[[], Any], size: Callable[[Any], int]) -> Any:
         with self._lock:
             if self._large is not None and self._large[0] == key:
@@ -73,6 +77,11 @@ def proofs(choice: Choice) -> list[Proof]:
     """The proofs of a choice's trace."""
     found: list[Proof] = _store("proofs").get(choice, lambda: prove(trace(choice)), lambda _: 4096)
     return found
+
+
+def proved(choice: Choice) -> bool:
+    """Whether the proofs of a choice are at hand."""
+    return _store("proofs").has(choice)
 
 
 def derived(choice: Choice, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
