@@ -189,12 +189,15 @@ def trace_forward(
         mask = mask.to(x.device, x.dtype if mask.is_floating_point() else mask.dtype)
     recorder = _Recorder(keep)
     run = _Run(config, module, x, mask)
+    began = clock.perf_counter()
     run(recorder)
+    took = clock.perf_counter() - began
     steps = recorder.steps
     peak = milliseconds = None
     if profile:
         steps, peak, lap = _profiled(run, steps)
-        steps, milliseconds = _timed(run, steps, lap)
+        # Twice slow is slow: a first run alone may only have been the first.
+        steps, milliseconds = _timed(run, steps, lap if min(took, _total(lap)) > _SLOW else None)
     allowed = masks.causal(config.time, device=x.device) if config.causal else None
     full = masks.combine(allowed, mask)
     return Trace(
@@ -270,13 +273,15 @@ def _profiled(run: _Run, steps: list[Step]) -> tuple[list[Step], int, dict[str, 
     return described, recorder.peak, timer.lap
 
 
-def _timed(run: _Run, steps: list[Step], profiled: dict[str, float]) -> tuple[list[Step], float]:
+def _timed(
+    run: _Run, steps: list[Step], profiled: dict[str, float] | None
+) -> tuple[list[Step], float]:
     """Medians over five forwards, or as many as fill 30 milliseconds.
 
     Counting operators costs some microseconds each: much beside a small forward, nothing beside
-    one of 30 milliseconds, whose time is then that of the counted run.
+    one of 30 milliseconds, whose time is then that of the counted run, `profiled`.
     """
-    laps = [profiled] if sum(profiled.values()) > _SLOW else []
+    laps = [] if profiled is None else [profiled]
     while not laps or (len(laps) < 5 and sum(map(_total, laps)) < _SLOW):
         timer = _Clock(run.x.device.type)
         run(timer)

@@ -134,7 +134,7 @@ def test_the_words_are_in_the_program_as_data():
     (assigned,) = (
         node.value
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Assign) and node.targets[0].id == "tokens"
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "tokens"
     )
     assert tuple(ast.literal_eval(assigned)) == WORDS
     plain = program(config(time=1), ["x"])

@@ -58,8 +58,8 @@ def compare_section(choice: Choice) -> None:
         look.block(_maps(pinned, choice, a, b, c)), key="compare", on_pick=lambda _: None
     )
     for name, of in (("A", pinned), ("B", choice)):
-        st.html(look.block(f'<div class="key">Proofs of {name}</div>'))
-        st.html(proof_cards(runs.proofs(of)))
+        cards = proof_cards(runs.proofs(of))
+        st.html(look.block(f'<div class="key">Proofs of {name}</div>{cards}'))
 
 
 def _settings(a: Choice, b: Choice) -> str:

@@ -1,5 +1,6 @@
 // Plays the flow: Plotly draws and glides, the controls are plain HTML.
-// data: { spec: JSON of {data, frames, layout}, scenes: [{id, label}], start, rev, alt, plotly }
+// data: { spec: JSON of {data, frames, layout}, scenes: [{id, label}], start, rev, alt, plotly,
+//         element: {b, t, c}, sizes: of those axes }
 
 const SPEEDS = { "½×": 2, "1×": 1, "2×": 0.5 };
 const GLIDE = 900; // milliseconds of one move at 1×
@@ -14,6 +15,11 @@ export default function (component) {
     root.speed = 1;
   }
   root.follow = (place) => setTriggerValue("followed", place);
+  for (const [name, size] of Object.entries(data.sizes)) {
+    const input = root.querySelector(`.follow [name="${name}"]`);
+    input.max = size - 1;
+    if (input !== document.activeElement) input.value = data.element[name];
+  }
   if (root.rev === data.rev) return;
   root.rev = data.rev;
   const spec = JSON.parse(data.spec);
@@ -31,7 +37,7 @@ export default function (component) {
       root.listening = true;
       root.plot.on("plotly_click", (event) => {
         const point = event.points[0];
-        if (point.curveNumber === 0) root.follow(point.customdata.join(","));
+        if (point.curveNumber === 0) root.follow([0, 1, 4].map((n) => point.customdata[n]).join(","));
       });
     }
   });
@@ -53,6 +59,10 @@ function build(parent) {
   const root = document.createElement("div");
   root.className = "flow-root soa";
   root.innerHTML = `
+    <div class="section"><h2>Flow</h2><div class="follow">follow element
+      <label>b <input type="number" name="b" min="0" step="1"></label>
+      <label>t <input type="number" name="t" min="0" step="1"></label>
+      <label>c <input type="number" name="c" min="0" step="1"></label> or click one</div></div>
     <div class="plot" role="figure"></div>
     <div class="bar">
       <div class="buttons">
@@ -65,6 +75,15 @@ function build(parent) {
     </div>`;
   parent.appendChild(root);
   root.plot = root.querySelector(".plot");
+  root.querySelector(".follow").addEventListener("change", () => {
+    const inputs = [...root.querySelectorAll(".follow input")];
+    const place = inputs.map((input) => {
+      const value = Math.round(Number(input.value)) || 0;
+      input.value = Math.max(0, Math.min(Number(input.max), value));
+      return input.value;
+    });
+    root.follow(place.join(","));
+  });
   const press = (selector, action) => {
     root.querySelector(selector).addEventListener("click", action);
   };

@@ -35,14 +35,14 @@ _player = st.components.v2.component(
 @st.fragment
 def flow_section(trace: Trace, step: str, width: int) -> None:
     """The flow, from the scene of the chosen step."""
-    look.section("Flow", "click an element to follow it to where it lies in memory")
-    element = _controls(trace)
-    win = window(trace.config, element, marks=MARKS["wide" if width >= 560 else "narrow"])
+    element = _followed(trace)
+    config = trace.config
+    win = window(config, element, marks=MARKS["wide" if width >= 560 else "narrow"])
     scenes = flow.scenes(trace, element, win)
     start = _scene(step)
     spec = flow_spec(
         scenes, element, win,
-        config=trace.config, colours=look.colours(), start=start, width=width, controls=False,
+        config=config, colours=look.colours(), start=start, width=width, controls=False,
     )  # fmt: skip
     text = json.dumps(to_json(spec))
     _player(
@@ -54,6 +54,8 @@ def flow_section(trace: Trace, step: str, width: int) -> None:
             "rev": hashlib.sha256(text.encode()).hexdigest()[:16],
             "alt": "Animation of the elements of q through view, transpose, attention, "
             "transpose back and merge, coloured by head.",
+            "element": {"b": element.b, "t": element.t, "c": element.c},
+            "sizes": {"b": config.batch, "t": config.time, "c": config.d_model},
             "plotly": f"component/{_plotly.name}/plotly.min.js",
         },
         on_followed_change=_follow,
@@ -66,24 +68,19 @@ def _scene(step: str) -> str:
 
 
 def _follow() -> None:
-    """Follows the element that was clicked: its b, t, head, j and c come as one text."""
+    """Follows the element that was clicked or typed: b, t and c come as one text."""
     value: Any = st.session_state["flow_chart"].get("followed")
-    if value is None:
-        return
-    b, t, _, _, c = (int(part) for part in str(value).split(","))
-    for name, index in (("b", b), ("t", t), ("c", c)):
-        st.session_state[f"w_follow_{name}"] = index
+    if value is not None:
+        b, t, c = (int(part) for part in str(value).split(","))
+        st.session_state["followed"] = Element(b, t, c)
 
 
-def _controls(trace: Trace) -> Element:
+def _followed(trace: Trace) -> Element:
+    """The element followed; where the tensor has shrunk, the nearest there is."""
     config = trace.config
-    limits = {"b": config.batch, "t": config.time, "c": config.d_model}
-    start = {"b": 0, "t": 3, "c": 21}
-    place = {}
-    with st.container(horizontal=True, key="flow_controls", vertical_alignment="bottom"):
-        for name, size in limits.items():
-            key = f"w_follow_{name}"
-            st.session_state[key] = min(st.session_state.get(key, start[name]), size - 1)
-            label = {"b": "follow batch item", "t": "position", "c": "column"}[name]
-            place[name] = int(st.number_input(label, 0, size - 1, step=1, key=key, width=130))
-    return Element(place["b"], place["t"], place["c"])
+    wanted: Element = st.session_state.get("followed", Element(0, 3, 21))
+    return Element(
+        min(wanted.b, config.batch - 1),
+        min(wanted.t, config.time - 1),
+        min(wanted.c, config.d_model - 1),
+    )

@@ -24,7 +24,7 @@ def proof_cards(proofs: list[Proof]) -> str:
             f'<div class="fig {kind}">{proof.figure}</div>'
             f'<div class="why">{proof.detail}</div></div>'
         )
-    return look.block(f'<div class="proofs">{cards}</div>')
+    return f'<div class="proofs">{cards}</div>'
 
 
 def proof_section(choice: Choice) -> None:
@@ -33,8 +33,8 @@ def proof_section(choice: Choice) -> None:
     Proving takes several forwards more. It waits until the page is painted, and is given up at
     once when the next run is asked for.
     """
-    look.section("Proofs", "computed on this run")
     if not runs.proved(choice):
         time.sleep(PAINT)
         st.session_state["proving"] = choice  # where a rerun asked for meanwhile takes over
-    st.html(proof_cards(runs.proofs(choice)))
+    title = look.heading("Proofs", "computed on this run")
+    st.html(look.block(f"{title}{proof_cards(runs.proofs(choice))}"))

@@ -10,7 +10,7 @@ import cachetools
 import psutil
 import streamlit as st
 
-from mha_core import Trace, budget, trace_forward
+from mha_core import MHAConfig, Trace, budget, trace_forward
 from mha_core.inputs import text_input
 from mha_core.proofs import Proof, prove
 from pages.shared.state import Choice
@@ -48,6 +48,12 @@ class _Store:
 
 
 @st.cache_resource(show_spinner=False)
+def _warm_up() -> None:
+    """One small run: what torch loads when first used is not to be timed as a forward."""
+    trace_forward(MHAConfig())
+
+
+@st.cache_resource(show_spinner=False)
 def _store(kind: str) -> _Store:
     limit = min(2**30, psutil.virtual_memory().total // 8) if kind == "traces" else 2**24
     return _Store(limit)
@@ -60,6 +66,8 @@ def check(choice: Choice) -> None:
 
 def trace(choice: Choice) -> Trace:
     """The trace of a choice, every tensor kept."""
+
+    _warm_up()
 
     def run() -> Trace:
         x = None if choice.tokens is None else text_input(choice.config, choice.tokens)

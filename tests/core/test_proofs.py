@@ -166,8 +166,8 @@ def test_the_leak_is_the_change_of_the_earlier_outputs():
     with torch.no_grad():
         moved = (trace.module(changed) - trace.module(trace.x))[:, :2].abs().max()
     assert "positions 0–1" in leak(trace).detail
-    # Other tokens, so another number: of the same size.
-    assert float(moved) / 10 < largest(leak(trace).figure) < float(moved) * 10
+    # Other tokens, so another number of the same size.
+    assert 0.1 < largest(leak(trace).figure) / float(moved) < 10
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -181,10 +181,6 @@ def test_a_fill_that_is_too_small_leaks_in_spite_of_causal():
     # fairseq#3575: -10 is not minus infinity.
     assert leak(traced(causal=True, fill=-10.0)).holds is False
     assert leak(traced(causal=True, fill=-1e9)).holds is True
-
-
-def test_the_leak_is_measured_with_the_same_dropout_twice():
-    assert leak(traced(causal=True, dropout=0.5)).holds is True
 
 
 def test_the_trace_stays_as_it_was():
@@ -202,14 +198,14 @@ def test_the_trace_stays_as_it_was():
 # torch's own.
 
 
-@pytest.mark.parametrize("layer", ["W_q", "W_k", "W_v", "W_o"])
-@pytest.mark.parametrize("part", ["weight", "bias"])
+# The bias of W_k adds the same to all scores of a row, which softmax takes out again.
+@pytest.mark.parametrize(
+    ("layer", "part"),
+    [(f"W_{n}", "weight") for n in "qkvo"] + [(f"W_{n}", "bias") for n in "qvo"],
+)
 def test_a_weight_changed_after_the_run_is_noticed(layer, part):
     trace = traced()
     assert parity(trace).holds is True
-    if (layer, part) == ("W_k", "bias"):
-        # It adds the same to every score of a row, which softmax takes out again.
-        return
     with torch.no_grad():
         getattr(getattr(trace.module, layer), part).flatten()[3] += 0.5
     proof = parity(trace)

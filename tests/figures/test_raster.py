@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_visible_cells_have_the_colour_of_their_value_and_masked_ones_none(
     assert (shown[~masked][:, 3] == 255).all()
     anchors = colours.diverging if diverging else colours.sequential
     wanted = expected(unit[~masked], anchors)
-    step = max(np.abs(np.subtract(rgb(a), rgb(b))).max() for a, b in zip(anchors, anchors[1:]))
+    step = max(np.abs(np.subtract(rgb(a), rgb(b))).max() for a, b in pairwise(anchors))
     # 64 colours: half a step of one stretch between anchors, and rounding.
     assert np.abs(shown[~masked][:, :3] - wanted).max() <= step * (len(anchors) - 1) / 126 + 1
 

@@ -18,15 +18,16 @@ from tests.figures.support import ODD, Tree
 def test_a_label_is_never_empty_never_markup_and_never_long(token):
     shown = label(token)
     plain = html.unescape(shown)
-    assert plain.strip() or plain == token
+    assert plain.strip()
     assert "<" not in shown
     assert ">" not in shown
-    assert len(plain) <= max(12, len(html.unescape(token[:4])) + 8)
+    assert len(plain) <= 12
 
 
-@given(
-    st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1, max_size=12)
-)
+inked = st.characters(codec="utf-8", exclude_categories=["Z", "C"])
+
+
+@given(st.text(inked, min_size=1, max_size=12))
 def test_a_short_label_reads_as_typed(token):
     tree = Tree(f"<p>{label(token)}</p>")
     assert tree.balanced
