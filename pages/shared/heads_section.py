@@ -44,7 +44,8 @@ def heads_section(choice: Choice, trace: Trace) -> None:
     """Overview of all heads, and one in focus."""
     c = look.colours()
     look.section("Heads", "query from the top, key from the left · hatched = masked, not zero")
-    view = _controls(trace)
+    view = _view(trace)
+    controls = st.container(horizontal=True, key="heads_controls", vertical_alignment="bottom")
     found = maps.head_maps(trace, view.step, view.item)
     stats = _stats(choice, trace, view.item)
     large = maps.scaled(found, FOCUS, view.how, view.scale)
@@ -57,30 +58,42 @@ def heads_section(choice: Choice, trace: Trace) -> None:
         key="heads",
         on_pick=_focus_on,
     )
+    with controls:  # after the maps, which are painted first
+        _controls(trace, view)
     more = st.expander("Statistics of each head", key="w_stats", on_change="rerun")
     if more.open:
         more.html(_statistics(stats, c))
 
 
-def _controls(trace: Trace) -> View:
-    steps = {map_name(step): step for step in MAP_STEPS if step in trace}
-    if st.session_state.get("w_map_step") not in steps:
-        st.session_state["w_map_step"] = "weights"
-    last = trace.config.batch - 1
-    st.session_state["w_item"] = min(st.session_state.get("w_item", 0), last)
-    st.session_state.setdefault("w_colour_scale", SCALES[0])
-    st.session_state.setdefault("w_pooling", "max")
-    how = "max"
-    with st.container(horizontal=True, key="heads_controls", vertical_alignment="bottom"):
-        name = st.segmented_control("step", list(steps), key="w_map_step", required=True)
-        step = steps[name or "weights"]
-        weights = step in ("softmax", "dropout")
-        item = st.number_input("batch item", 0, last, step=1, key="w_item", width=130)
-        scale = st.selectbox("scale", SCALES, key="w_colour_scale", disabled=not weights, width=190)
-        if trace.config.time > FOCUS:
-            how = st.selectbox("pooling", ("max", "mean"), key="w_pooling", width=130)
-    head = min(st.session_state.get("head", 0), trace.config.heads - 1)
-    return View(step, int(item), scale, "mean" if how == "mean" else "max", head)
+def _map_steps(trace: Trace) -> dict[str, str]:
+    return {map_name(step): step for step in MAP_STEPS if step in trace}
+
+
+def _view(trace: Trace) -> View:
+    """What the controls say; where the run has no such step, item or head, the nearest."""
+    kept = st.session_state
+    steps = _map_steps(trace)
+    if kept.get("w_map_step") not in steps:
+        kept["w_map_step"] = "weights"
+    kept["w_item"] = min(kept.get("w_item", 0), trace.config.batch - 1)
+    kept.setdefault("w_colour_scale", SCALES[0])
+    kept.setdefault("w_pooling", "max")
+    return View(
+        step=steps[kept["w_map_step"]],
+        item=kept["w_item"],
+        scale=kept["w_colour_scale"],
+        how="mean" if kept["w_pooling"] == "mean" else "max",
+        head=min(kept.get("head", 0), trace.config.heads - 1),
+    )
+
+
+def _controls(trace: Trace, view: View) -> None:
+    st.segmented_control("step", list(_map_steps(trace)), key="w_map_step", required=True)
+    st.number_input("batch item", 0, trace.config.batch - 1, step=1, key="w_item", width=130)
+    weights = view.step in ("softmax", "dropout")
+    st.selectbox("scale", SCALES, key="w_colour_scale", disabled=not weights, width=190)
+    if trace.config.time > FOCUS:
+        st.selectbox("pooling", ("max", "mean"), key="w_pooling", width=130)
 
 
 def _stats(choice: Choice, trace: Trace, item: int) -> maps.HeadStats:

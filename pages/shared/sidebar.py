@@ -10,6 +10,7 @@ import streamlit as st
 from mha_core.config import DEVICES, DTYPES, missing_device
 from mha_core.errors import ConfigError
 from pages.shared import runs, state
+from pages.shared.compare_section import pin_button
 from pages.shared.state import LIMITS, Choice
 
 STOPS = {
@@ -41,11 +42,27 @@ HELP = {
 }
 
 
-def sidebar() -> tuple[Choice | None, ConfigError | None]:
-    """Draws the sidebar. Returns what to show, and why the present choice cannot run if it cannot:
-    then the last that could is shown, or None where there is none yet."""
+def resolve() -> tuple[Choice | None, ConfigError | None]:
+    """What to show, and why the present choice cannot run if it cannot.
+
+    Then the last that could is shown, or None where there is none yet. The one place where a
+    configuration is refused.
+    """
     stored = state.values()
-    wanted, error = _resolve(stored)
+    try:
+        wanted = state.choice(stored)
+        runs.check(wanted)
+    except ConfigError as error:
+        good: Choice | None = st.session_state.get("good")
+        return good, error
+    st.session_state["good"] = wanted
+    state.sync_address(stored)
+    return wanted, None
+
+
+def sidebar(choice: Choice | None, error: ConfigError | None) -> None:
+    """Every control, with the error beside the one at fault; `choice` is what can be pinned."""
+    stored = state.values()
     with st.sidebar:
         st.html(BRAND)
         _presets()
@@ -62,23 +79,10 @@ def sidebar() -> tuple[Choice | None, ConfigError | None]:
         if more.open:
             with more:
                 _more(stored)
+        if choice is not None:
+            pin_button(choice)
         for notice in st.session_state.get("notices", []):
             st.warning(notice, icon=":material/link_off:")
-    if wanted is not None:
-        st.session_state["good"] = wanted
-        state.sync_address(stored)
-    good: Choice | None = st.session_state.get("good")
-    return good, error
-
-
-def _resolve(stored: dict[str, Any]) -> tuple[Choice | None, ConfigError | None]:
-    """The one place where a configuration is refused."""
-    try:
-        wanted = state.choice(stored)
-        runs.check(wanted)
-    except ConfigError as error:
-        return None, error
-    return wanted, None
 
 
 def _presets() -> None:
