@@ -101,17 +101,25 @@ class Flow:
         return self.words.first
 
     def button(self, label: str) -> Locator:
-        return self.chart.locator(".updatemenu-button").filter(has_text=label)
+        """Play, pause, a step or a speed."""
+        return self.chart.get_by_role("button", name=label, exact=True)
 
-    def scrub(self, scene: str, *, nth: int = 0) -> None:
-        """Clicks the rail above a scene's name."""
-        name = self.chart.locator(".slider-label").filter(has_text=scene).nth(nth)
-        rail = self.chart.locator(".slider-rail-rect")
-        name.scroll_into_view_if_needed()
-        at, along = name.bounding_box(), rail.bounding_box()
-        assert at is not None
-        assert along is not None
-        self._page.mouse.click(at["x"] + at["width"] / 2, along["y"] + along["height"] / 2)
+    def stop(self, scene: str) -> Locator:
+        """The stop of a scene on the rail."""
+        return self.chart.locator(f'.rail [data-scene="{scene}"]')
+
+    @property
+    def at(self) -> Locator:
+        """The stop of the scene in view."""
+        return self.chart.locator(".rail [aria-current=step]")
+
+    def element(self, axis: str) -> Locator:
+        """The field for b, t or c of the element followed."""
+        return self.chart.locator(f'input[name="{axis}"]')
+
+    def points(self) -> Locator:
+        """The elements."""
+        return self.chart.locator(".scatterlayer .trace").first.locator(".point")
 
     def places(self) -> list[Place]:
         """Where the elements are now, in pixels of the figure."""

@@ -1,0 +1,48 @@
+# make run: set up and open the app. make test: set up and run every check. Nothing else needed
+# but Python 3.11 or newer with venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PORT ?= 8501
+
+.PHONY: run test lint unit browser bench chromium clean
+
+run: $(VENV)/run.done
+	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+test: lint unit browser
+
+lint: $(VENV)/dev.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(VENV)/dev.done
+	$(BIN)/pytest -m "not browser"
+
+browser: $(VENV)/dev.done chromium
+	$(BIN)/pytest -m browser
+
+# One command, every figure of benchmarks/README.md.
+bench: $(VENV)/dev.done chromium
+	$(BIN)/python -m benchmarks
+
+# A Chromium for the tests: one already here, else Debian's package, else Playwright's download.
+chromium: $(VENV)/dev.done
+	@$(BIN)/python -m tests.browser.chromium
+
+$(VENV)/bin/python:
+	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'Python 3.11 or newer is needed'"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.done: requirements.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -r requirements.txt
+	touch $@
+
+$(VENV)/dev.done: requirements.txt requirements-dev.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	touch $@ $(VENV)/run.done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
