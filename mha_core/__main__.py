@@ -18,7 +18,8 @@ from typing import IO, NoReturn
 from tqdm import tqdm
 
 from mha_core import budget, tables
-from mha_core.config import DEVICES, DTYPES, MHAConfig
+from mha_core.config import MHAConfig
+from mha_core.devices import DEVICES, DTYPES
 from mha_core.errors import ConfigError, human_bytes
 from mha_core.export import FORMATS, MAPS, Format, Progress, Selection, format_named
 from mha_core.export.selection import MODES, check_look, share

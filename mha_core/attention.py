@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from mha_core import masks
-from mha_core.config import check_dropout, check_fill, check_flag, check_scale, check_widths
+from mha_core.config import check_dropout, check_fill, check_flag, check_scale
 from mha_core.errors import ConfigError
+from mha_core.sizes import check_widths
 
 # Called with (step id, tensor) at every step; what it returns goes on to the next step.
 Observe = Callable[[str, Tensor], Tensor]

@@ -7,28 +7,22 @@ neither, are timed.
 
 from __future__ import annotations
 
-import itertools
-import statistics
 import time as clock
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
-import torch
 from torch import Tensor
 
 from mha_core import masks, tables
-from mha_core.aten import DispatchRecorder, Operator
 from mha_core.attention import MultiHeadAttention
 from mha_core.config import MHAConfig
 from mha_core.errors import ConfigError
-from mha_core.inputs import build_module, check_finite, generator, random_input
+from mha_core.inputs import build_module, check_finite, random_input
+from mha_core.profiling import SLOW, Run, profiled, timed, total
 from mha_core.records import Step
 from mha_core.steps import STEPS
-
-# Seconds of a forward from which one lap is timed enough.
-_SLOW = 0.03
 
 
 @dataclass(frozen=True)
@@ -188,16 +182,16 @@ def trace_forward(
     if mask is not None:
         mask = mask.to(x.device, x.dtype if mask.is_floating_point() else mask.dtype)
     recorder = _Recorder(keep)
-    run = _Run(config, module, x, mask)
+    run = Run(config, module, x, mask)
     began = clock.perf_counter()
     run(recorder)
     took = clock.perf_counter() - began
     steps = recorder.steps
     peak = milliseconds = None
     if profile:
-        steps, peak, lap = _profiled(run, steps)
+        steps, peak, lap = profiled(run, steps)
         # Twice slow is slow: a first run alone may only have been the first.
-        steps, milliseconds = _timed(run, steps, lap if min(took, _total(lap)) > _SLOW else None)
+        steps, milliseconds = timed(run, steps, lap if min(took, total(lap)) > SLOW else None)
     allowed = masks.causal(config.time, device=x.device) if config.causal else None
     full = masks.combine(allowed, mask)
     return Trace(
@@ -210,90 +204,6 @@ def trace_forward(
         peak_bytes=peak,
         milliseconds=milliseconds,
     )
-
-
-@dataclass(frozen=True)
-class _Run:
-    """The same forward, as often as needed: dropout draws the same each time."""
-
-    config: MHAConfig
-    module: MultiHeadAttention
-    x: Tensor
-    mask: Tensor | None
-
-    def __call__(self, observe: object) -> None:
-        rng = generator(self.config.seed, "dropout", self.x.device.type)
-        with torch.no_grad():
-            self.module(
-                self.x, causal=self.config.causal, mask=self.mask, generator=rng, observe=observe
-            )
-
-
-class _Clock:
-    """Notes the time of every step of one forward."""
-
-    def __init__(self, device: str) -> None:
-        waits = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}
-        self._wait = waits.get(device, lambda: None)
-        self._marks: list[tuple[str, float]] = []
-
-    def __call__(self, name: str, tensor: Tensor) -> Tensor:
-        self._wait()
-        self._marks.append((name, clock.perf_counter()))
-        return tensor
-
-    @property
-    def lap(self) -> dict[str, float]:
-        """Seconds each step took; the input takes none."""
-        pairs = itertools.pairwise(self._marks)
-        return {name: end - start for (_, start), (name, end) in pairs}
-
-
-def _profiled(run: _Run, steps: list[Step]) -> tuple[list[Step], int, dict[str, float]]:
-    """The steps with what was dispatched under each; peak bytes; seconds a step."""
-    dispatched: dict[str, tuple[Operator, ...]] = {}
-    timer = _Clock(run.x.device.type)
-    with DispatchRecorder() as recorder:
-
-        def take(name: str, tensor: Tensor) -> Tensor:
-            dispatched[name] = recorder.take()
-            return timer(name, tensor)
-
-        run(take)
-    described = [
-        replace(
-            step,
-            operators=(operators := dispatched[step.id]),
-            allocated=sum(operator.allocated for operator in operators),
-            copied=sum(operator.copied for operator in operators),
-            flops=sum(operator.flops for operator in operators),
-        )
-        for step in steps
-    ]
-    return described, recorder.peak, timer.lap
-
-
-def _timed(
-    run: _Run, steps: list[Step], profiled: dict[str, float] | None
-) -> tuple[list[Step], float]:
-    """Medians over five forwards, or as many as fill 30 milliseconds.
-
-    Counting operators costs some microseconds each: much beside a small forward, nothing beside
-    one of 30 milliseconds, whose time is then that of the counted run, `profiled`.
-    """
-    laps = [] if profiled is None else [profiled]
-    while not laps or (len(laps) < 5 and sum(map(_total, laps)) < _SLOW):
-        timer = _Clock(run.x.device.type)
-        run(timer)
-        laps.append(timer.lap)
-    return [
-        replace(step, milliseconds=1e3 * statistics.median(lap.get(step.id, 0.0) for lap in laps))
-        for step in steps
-    ], 1e3 * statistics.median(map(_total, laps))
-
-
-def _total(lap: dict[str, float]) -> float:
-    return sum(lap.values())
 
 
 def _check_fit(config: MHAConfig, module: MultiHeadAttention, x: Tensor) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from mha_core.config import DEVICES, DTYPES, missing_device
+from mha_core.devices import DEVICES, DTYPES, missing_device
 from mha_core.errors import ConfigError
 from pages.shared import runs, state
 from pages.shared.compare_section import pin_button

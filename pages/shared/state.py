@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from mha_core import MHAConfig
-from mha_core.config import DTYPES
+from mha_core.devices import DTYPES
 from mha_core.errors import ConfigError
 from mha_core.inputs import tokenize
 

@@ -82,7 +82,6 @@ def test_the_rail_scrubs_and_says_what_became_of_the_bytes(app: App) -> None:
 
 def test_dragging_along_the_rail_scrubs(app: App) -> None:
     flow = Flow(app.page)
-    app.page.mouse.wheel(0, 0)
     start, end = flow.stop("project_q"), flow.stop("scores")
     start.hover()
     app.page.mouse.down()
@@ -101,9 +100,7 @@ def expect_followed(flow: Flow, b: int, t: int, c: int) -> None:
     offset = sum(i * stride for i, stride in zip(place, strides, strict=True))
     value = number(float(trace.tensor("transpose_q")[place]))
     said = flow.words.filter(has_text=f"element (b {b}, t {t}, c {c})")
-    expect(said).to_contain_text(
-        f"q[{b}, {head}, {t}, {j}] = {value} · offset {offset} in memory"
-    )
+    expect(said).to_contain_text(f"q[{b}, {head}, {t}, {j}] = {value} · offset {offset} in memory")
 
 
 def test_the_element_followed_is_the_one_typed_or_clicked(app: App) -> None:
@@ -120,7 +117,9 @@ def test_the_element_followed_is_the_one_typed_or_clicked(app: App) -> None:
     box = flow.points().nth(1).bounding_box()
     assert box is not None
     app.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=3)
-    app.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(flow.chart.locator(".hovertext")).to_contain_text("q[0, 0, 0, 1] = ")
+    app.page.mouse.down()
+    app.page.mouse.up()
     expect_followed(flow, 0, 0, 1)
     expect(flow.element("c")).to_have_value("1")
 

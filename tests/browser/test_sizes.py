@@ -67,8 +67,7 @@ def test_what_does_not_divide_is_refused_beside_its_control(app: App) -> None:
     expect(app.errors).to_contain_text("d_model=65")
     expect(app.errors).to_contain_text("heads=4")
     places = [
-        part.bounding_box()
-        for part in (app.widget("w_d_model"), app.errors, app.widget("w_heads"))
+        part.bounding_box() for part in (app.widget("w_d_model"), app.errors, app.widget("w_heads"))
     ]
     tops = [place["y"] for place in places if place is not None]
     assert len(tops) == 3

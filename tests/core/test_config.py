@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_core import ConfigError, MHAConfig
-from mha_core.config import DTYPES, available_devices
+from mha_core.devices import DTYPES, available_devices
 from tests.core.support import configs
 
 HUGE = 10**400  # an int beyond every float

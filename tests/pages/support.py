@@ -83,11 +83,22 @@ def click(at: AppTest, label: str) -> AppTest:
     return run(at)
 
 
+def components(at: AppTest) -> dict[str, dict[str, Any]]:
+    """Key -> what the server sent to a component."""
+    return {
+        element.proto.id.rsplit("-", 1)[-1]: json.loads(element.proto.json or "{}")
+        for element in at.get("bidi_component")
+    }
+
+
+def component(at: AppTest, key: str) -> dict[str, Any]:
+    return components(at)[key]
+
+
 def pieces(at: AppTest) -> list[str]:
     """The HTML the page shows, its clickable parts too."""
     plain = [element.value for element in at.get("html")]
-    made = [json.loads(element.proto.json or "{}") for element in at.get("bidi_component")]
-    return plain + [data["html"] for data in made if "html" in data]
+    return plain + [data["html"] for data in components(at).values() if "html" in data]
 
 
 def piece(at: AppTest, mark: str) -> str:
@@ -104,7 +115,7 @@ def text(markup: str) -> str:
 
 def table_rows(at: AppTest) -> dict[str, dict[str, list[str]]]:
     """Step id -> class of the cell -> its lines, of the shape table."""
-    table = piece(at, "<table class=\"shapes")
+    table = piece(at, '<table class="shapes')
     found = {}
     for step, row in re.findall(r'<tr data-pick="(\w+)"[^>]*>(.*?)</tr>', table):
         cells = re.findall(r'<t[dh][^>]*?(?: class="(\w+)")?>(.*?)</t[dh]>', row)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from mha_core import MHAConfig, trace_forward
 from mha_core.figures.text import number
-from tests.pages.support import click, config, open_app, piece, pieces, run, set_state, text, type_size
+from tests.pages.support import (
+    click,
+    config,
+    open_app,
+    piece,
+    pieces,
+    run,
+    set_state,
+    text,
+    type_size,
+)
 
 
-def compared(at: object) -> str:
+def compared(at: AppTest) -> str:
     """All text of the page, in one."""
-    return "\n".join(text(markup) for markup in pieces(at))  # type: ignore[arg-type]
+    return "\n".join(text(markup) for markup in pieces(at))
 
 
 def test_pin_change_compare_unpin() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from mha_core import MHAConfig
 from tests.pages.support import (
@@ -29,9 +31,10 @@ def test_slider_and_exact_value_are_one(name: str) -> None:
     at.select_slider(key=f"w_{name}").set_value(1)
     run(at)
     assert at.number_input(key=f"w_{name}#exact").value == 1
-    assert config(at) == replace(MHAConfig(), **{name: 1, **({"heads": 1} if name == "d_model" else {})}) if (
-        name != "d_model"
-    ) else "d_model=1" in said(at)
+    if name == "d_model":
+        assert "d_model=1" in said(at)
+    else:
+        assert config(at) == replace(MHAConfig(), **{name: 1})
     type_size(at, name, 20)
     assert at.select_slider(key=f"w_{name}").value == 20
     assert stored(at)[name] == 20
@@ -72,15 +75,20 @@ def test_new_sample_is_the_next_seed() -> None:
     assert piece(at, 'class="tiles"') == before
 
 
-def test_the_seed_alone_makes_the_input() -> None:
-    """Causal changes nothing before the mask."""
-    at = set_state(open_app(), w_map_step="scaled")
-    before = piece(at, 'class="tiles"').split('class="tiles"')[1].split('class="key"')[0]
+def told(at: AppTest) -> list[str]:
+    """The values, packed, of the map in focus."""
+    return re.findall(r'data-z="([^"]+)"', piece(at, 'class="heads"'))
+
+
+def test_causal_changes_nothing_before_the_mask() -> None:
+    at = set_state(open_app(), w_map_step="scaled", head=2)
+    before = told(at)
     at.toggle(key="w_causal").set_value(True)
     run(at)
-    after = piece(at, 'class="tiles"').split('class="tiles"')[1].split('class="key"')[0]
-    pictures = [part.split('src="')[1] for part in before.split("<img ")[1:]]
-    assert pictures == [part.split('src="')[1] for part in after.split("<img ")[1:]]
+    assert config(at).causal
+    assert told(at) == before
+    set_state(at, w_map_step="weights")
+    assert told(at) != before
 
 
 def test_presets() -> None:

@@ -7,8 +7,10 @@ import pytest
 from mha_core import MHAConfig, budget
 from mha_core.errors import human_bytes
 from mha_core.steps import NINE
+from mha_core.window import Element
 from tests.pages.support import (
     click,
+    component,
     config,
     open_app,
     piece,
@@ -74,25 +76,18 @@ def test_a_head_beyond_the_heads_gives_way_to_one_that_exists() -> None:
 def test_a_batch_item_beyond_the_batch_gives_way_to_one_that_exists() -> None:
     at = open_app(batch=8)
     at.number_input(key="w_item").set_value(7)
-    run(at)
-    at.number_input(key="w_follow_b").set_value(6)
-    run(at)
-    type_size(at, "batch", 3)
+    type_size(run(at), "batch", 3)
     assert at.number_input(key="w_item").value == 2
-    assert at.number_input(key="w_follow_b").value == 2
     assert config(at).batch == 3
 
 
 def test_an_element_beyond_the_tensor_gives_way_to_one_that_exists() -> None:
-    at = open_app()
-    at.number_input(key="w_follow_t").set_value(5)
-    run(at)
-    at.number_input(key="w_follow_c").set_value(31)
-    run(at)
+    at = set_state(open_app(batch=8), followed=Element(6, 5, 31))
+    assert component(at, "flow_chart")["element"] == {"b": 6, "t": 5, "c": 31}
+    type_size(at, "batch", 3)
     type_size(at, "time", 2)
     type_size(at, "d_model", 8)
-    assert at.number_input(key="w_follow_t").value == 1
-    assert at.number_input(key="w_follow_c").value == 7
+    assert component(at, "flow_chart")["element"] == {"b": 2, "t": 1, "c": 7}
 
 
 def test_a_map_that_no_longer_runs_gives_way_to_the_weights() -> None:
