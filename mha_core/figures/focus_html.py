@@ -59,7 +59,8 @@ def map_html(
         f'<div class="map{" with-bar" if bar else ""}">'
         f'<div class="axis-title y">query</div><div class="ylab" style="width:{across}px">'
         f"{_marks(names, shown, 'top')}</div>"
-        f'<div class="pic" role="img" aria-label="{html.escape(alt)}" tabindex="0" '
+        f'<div class="pic{" some" if np.isnan(values).any() else ""}" role="img" tabindex="0" '
+        f'aria-label="{html.escape(alt)}" '
         f'data-hover="{html.escape(json.dumps(described))}" data-z="{_packed(values)}"{extra}>'
         f'<img src="{picture}" alt=""><i class="cell"></i></div>'
         + (_bar(scaled, head, colours) if bar else "")

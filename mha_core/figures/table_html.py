@@ -51,7 +51,7 @@ def _row(step: Step, detail: bool, picked: bool, colours: Palette) -> str:
     made = tinted_sizes(step.shape, spec.output, colours)
     cells = [
         f'<td class="no">{step.number}</td>',
-        f'<th scope="row" class="op">{html.escape(spec.operation)}{_which(step, detail)}</th>',
+        f'<th scope="row" class="op">{_breakable(spec.operation)}{_which(step, detail)}</th>',
         f'<td class="in">{_shape(symbolic, sizes)}</td>',
         f'<td class="out">{_shape(tinted(spec.output, colours), made)}</td>',
         f'<td class="mem">{chip(step)}</td>',
@@ -70,6 +70,11 @@ def _row(step: Step, detail: bool, picked: bool, colours: Palette) -> str:
         ]
     chosen = "true" if picked else "false"
     return f'<tr data-pick="{step.id}" tabindex="0" aria-selected="{chosen}">{"".join(cells)}</tr>'
+
+
+def _breakable(operation: str) -> str:
+    """An operation that may be broken after a bracket or a dot, where the row is narrow."""
+    return html.escape(operation).replace("(", "(<wbr>").replace(".", ".<wbr>")
 
 
 def _which(step: Step, detail: bool) -> str:

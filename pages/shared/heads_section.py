@@ -107,8 +107,9 @@ def _overview(drawn: tuple[Pooled, Scaled], stats: maps.HeadStats, view: View, c
     """All heads as tiles on one scale."""
     pooled, scaled = drawn
     heads = len(scaled.values)
+    masked = bool(np.isnan(scaled.values).any())
     body = "".join(
-        _tile(head, picture, stats.effective_keys[head], head == view.head, c)
+        _tile(head, picture, stats.effective_keys[head], head == view.head, masked, c)
         for head, picture in enumerate(tiles(scaled, c))
     )
     tile = 180 if heads <= 4 else 112 if heads <= 16 else 76
@@ -118,13 +119,13 @@ def _overview(drawn: tuple[Pooled, Scaled], stats: maps.HeadStats, view: View, c
     return f'<div class="tiles" style="--tile:{tile}px">{body}</div><div class="key">{note}</div>'
 
 
-def _tile(head: int, picture: str, keys: float, chosen: bool, c: Palette) -> str:
+def _tile(head: int, picture: str, keys: float, chosen: bool, masked: bool, c: Palette) -> str:
     return (
         f'<figure class="tile" data-pick="{head}" tabindex="0" role="button" '
         f'aria-selected="{"true" if chosen else "false"}" '
         f'aria-label="head {head}, {keys:.1f} effective keys" style="--head:{c.head(head)}">'
-        f'<div class="cap"><b>head {head}</b><i>{keys:.1f} keys</i></div>'
-        f'<div class="pic"><img src="{picture}" alt=""></div></figure>'
+        f'<div class="cap"><b>head {head}</b><i>{keys:.3g} keys</i></div>'
+        f'<div class="pic{" some" if masked else ""}"><img src="{picture}" alt=""></div></figure>'
     )
 
 

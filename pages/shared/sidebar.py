@@ -131,7 +131,10 @@ def _error(error: ConfigError | None, names: set[str], *, others: bool = False) 
     if error is None or not (error.field in names or (others and error.field not in known)):
         return
     st.error(str(error), icon=":material/error:")
-    for n, repair in enumerate(error.repairs[:4]):
+    # A text sets its own time: a repair of it would do nothing.
+    by_text = state.values()["input"] == "text"
+    offered = [repair for repair in error.repairs if not (by_text and "time" in repair)]
+    for n, repair in enumerate(offered[:4]):
         label = ", ".join(f"{name} {value}" for name, value in repair.items())
         st.button(
             f"Set {label}", key=f"repair_{error.field}_{n}", on_click=state.put, args=(repair,)
@@ -175,7 +178,7 @@ def _more(stored: dict[str, Any]) -> None:
     _device(stored)
     key, changed = state.widget("dropout", stored["dropout"])
     st.slider(
-        "dropout", 0.0, 0.9, step=0.05, key=key, on_change=changed,
+        "dropout", 0.0, max(0.9, stored["dropout"]), step=0.05, key=key, on_change=changed,
         help="In training, after softmax. Above 0 the forward runs in training mode.",
     )  # fmt: skip
     key, changed = state.widget("bias", stored["bias"])

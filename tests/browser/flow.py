@@ -13,8 +13,8 @@ Place = tuple[float, float]
 _PLACES = """
 () => [...document.querySelector(".st-key-flow_chart .scatterlayer .trace")
   .querySelectorAll(".point")].map((point) => {
-    const move = point.getAttribute("transform").match(/translate\\(([-\\d.e]+)[ ,]+([-\\d.e]+)\\)/);
-    return [Number(move[1]), Number(move[2])];
+    const move = point.getAttribute("transform").match(/[-\\d.e]+/g);
+    return move.slice(0, 2).map(Number);
   })
 """
 
