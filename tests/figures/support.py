@@ -105,7 +105,7 @@ def said(made: dict[str, Any], step: str) -> str:
 class Tree(html.parser.HTMLParser):
     """The elements of a piece of HTML: (tag, attributes, text inside), and whether they close."""
 
-    VOID = ("img", "br")
+    VOID = ("img", "br", "wbr")
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
