@@ -13,7 +13,7 @@ Place = tuple[float, float]
 _PLACES = """
 () => [...document.querySelector(".st-key-flow_chart .scatterlayer .trace")
   .querySelectorAll(".point")].map((point) => {
-    const move = point.getAttribute("transform").match(/[-\\d.e]+/g);
+    const move = point.getAttribute("transform").match(/-?\\d[-\\d.e]*/g);
     return move.slice(0, 2).map(Number);
   })
 """
