@@ -29,12 +29,13 @@ class Run:
     x: Tensor
     mask: Tensor | None
 
-    def __call__(self, observe: Observe) -> None:
+    def __call__(self, observe: Observe) -> Tensor:
         rng = generator(self.config.seed, "dropout", self.x.device.type)
         with torch.no_grad():
-            self.module(
+            output: Tensor = self.module(
                 self.x, causal=self.config.causal, mask=self.mask, generator=rng, observe=observe
             )
+        return output
 
 
 class _Clock:

@@ -7,12 +7,15 @@ neither, are timed.
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import NamedTuple
 
 import pandas as pd
+import torch
 from torch import Tensor
 
 from mha_core import masks, tables
@@ -21,7 +24,7 @@ from mha_core.config import MHAConfig
 from mha_core.errors import ConfigError
 from mha_core.inputs import build_module, check_finite, random_input
 from mha_core.profiling import SLOW, Run, profiled, timed, total
-from mha_core.records import Step
+from mha_core.records import Shape, Step
 from mha_core.steps import STEPS
 
 
@@ -97,52 +100,89 @@ class Trace:
         return tables.frame(self.steps, detail=detail)
 
 
+class _Facts(NamedTuple):
+    """What is read off a tensor as it passes: little, so that recording costs next to nothing."""
+
+    name: str
+    shape: Shape
+    strides: Shape
+    offset: int
+    contiguous: bool
+    dtype: torch.dtype
+    nbytes: int
+    data_ptr: int
+    tensor: Tensor | None
+
+    @property
+    def home(self) -> int:
+        """Address of its storage."""
+        return int(self.data_ptr - self.offset * self.dtype.itemsize)
+
+
 class _Recorder:
-    """Notes every step's facts. Holds a tensor only until the last step that reads it."""
+    """Notes every step's facts; holds no tensor but those to be kept."""
 
     def __init__(self, keep: Collection[str] | None) -> None:
-        self.steps: list[Step] = []
         self._keep = keep
-        self._alive: dict[str, Tensor] = {}
+        self._facts: list[_Facts] = []
+        self._keys: Shape = ()
 
     def __call__(self, name: str, tensor: Tensor) -> Tensor:
-        spec = STEPS[name]
-        reads = tuple(read for read in spec.reads if read in self._alive)
-        operands = [self._alive[read] for read in reads]
-        if name == "scores":  # the second operand is Kᵀ
-            operands[1] = operands[1].transpose(-2, -1)
-        home = tensor.untyped_storage().data_ptr()
-        view_of = next(
-            (
-                read
-                for read in reads
-                if self._alive[read].untyped_storage().data_ptr() == home
-            ),
-            None,
-        )  # fmt: skip
         kept = self._keep is None or name in self._keep
-        self.steps.append(
-            Step(
-                spec=spec,
-                reads=reads,
-                input_shapes=tuple(tuple(operand.shape) for operand in operands),
-                shape=tuple(tensor.shape),
-                strides=tensor.stride(),
-                offset=int(tensor.storage_offset()),
-                contiguous=tensor.is_contiguous(),
-                dtype=tensor.dtype,
-                view_of=view_of,
-                nbytes=tensor.nbytes,
-                tensor=tensor.detach() if kept else None,
+        self._facts.append(
+            _Facts(
+                name,
+                tensor.shape,
+                tensor.stride(),
+                int(tensor.storage_offset()),
+                tensor.is_contiguous(),
+                tensor.dtype,
+                tensor.nbytes,
+                tensor.data_ptr(),
+                tensor.detach() if kept else None,
             )
         )
-        self._alive[name] = tensor
-        for read in spec.reads:
-            if not _needed(read, name):
-                self._alive.pop(read, None)
+        if name == "transpose_k":  # the second operand of the scores is Kᵀ
+            self._keys = tensor.transpose(-2, -1).shape
         return tensor
 
+    @property
+    def steps(self) -> list[Step]:
+        """The steps in the order they ran."""
+        known: dict[str, _Facts] = {}
+        alive: set[str] = set()
+        steps = []
+        for facts in self._facts:
+            spec = STEPS[facts.name]
+            reads = tuple(read for read in spec.reads if read in alive)
+            steps.append(self._step(facts, reads, known))
+            known[facts.name] = facts
+            alive.add(facts.name)
+            alive -= {read for read in spec.reads if not _needed(read, facts.name)}
+        return steps
 
+    def _step(self, facts: _Facts, reads: tuple[str, ...], known: dict[str, _Facts]) -> Step:
+        shapes = [tuple(known[read].shape) for read in reads]
+        if facts.name == "scores":
+            shapes[1] = tuple(self._keys)
+        # What a step reads is alive when it runs, so that equal addresses are one storage.
+        view_of = next((read for read in reads if known[read].home == facts.home), None)
+        return Step(
+            spec=STEPS[facts.name],
+            reads=reads,
+            input_shapes=tuple(shapes),
+            shape=tuple(facts.shape),
+            strides=tuple(facts.strides),
+            offset=facts.offset,
+            contiguous=facts.contiguous,
+            dtype=facts.dtype,
+            view_of=view_of,
+            nbytes=facts.nbytes,
+            tensor=facts.tensor,
+        )
+
+
+@cache
 def _needed(step: str, after: str) -> bool:
     """Whether one later than `after` reads `step`: not where it takes `after` in its stead.
 
@@ -175,7 +215,7 @@ def trace_forward(
     Raises:
         ConfigError: module, x or mask do not fit the configuration, or are not finite.
     """
-    check_finite(module, x, mask)
+    given = (module, x, mask)
     module = build_module(config) if module is None else module
     x = random_input(config) if x is None else x
     _check_fit(config, module, x)
@@ -184,8 +224,12 @@ def trace_forward(
     recorder = _Recorder(keep)
     run = Run(config, module, x, mask)
     began = clock.perf_counter()
-    run(recorder)
+    output = run(recorder)
     took = clock.perf_counter() - began
+    # What is not finite in a user's module, x or mask reaches the output, which is sooner looked
+    # through than they are; where they are finite, it overflowed on the way, and is shown.
+    if not math.isfinite(float(output.float().sum())):
+        check_finite(*given)
     steps = recorder.steps
     peak = milliseconds = None
     if profile:
