@@ -29,7 +29,8 @@ glance(trace)
 table(trace)
 flow_section(trace, chosen_step(trace), width)
 heads_section(choice, trace)
-# The controls hold the values already: what has changed is painted before them.
+# The controls hold their values already: what has changed is painted before them.
+look.let_paint()
 sidebar(choice, error)
 proof_section(choice)
 compare_section(choice)

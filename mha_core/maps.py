@@ -293,7 +293,9 @@ def head_stats(maps: HeadMaps) -> HeadStats:
     def mean(per_row: Tensor) -> list[float]:
         return [float(value) for value in (per_row * seen).sum(-1) / rows]
 
-    per_row = torch.special.entr(weights).sum(-1)
+    # -w log w, with 0 log 0 = 0; torch.special.entr says the same in three times the time.
+    tiny = torch.finfo(weights.dtype).tiny
+    per_row = -(weights * weights.clamp(min=tiny).log()).sum(-1)
     entropy = mean(per_row)
     before = torch.zeros_like(total)
     if time > 1:

@@ -27,7 +27,7 @@ class Step:
         allocated: bytes of every storage created on the way, hidden copies too (profile).
         copied: bytes copied on the way (profile).
         flops: by torch's counter: 2·m·n·k for each matrix product, nothing else (profile).
-        milliseconds: median of the timing runs (profile).
+        milliseconds: in the fastest timing run (profile).
         operators: what torch dispatched (profile).
         tensor: detached; None where it was not kept.
     """

@@ -23,7 +23,7 @@ from mha_core.attention import MultiHeadAttention
 from mha_core.config import MHAConfig
 from mha_core.errors import ConfigError
 from mha_core.inputs import build_module, check_finite, random_input
-from mha_core.profiling import SLOW, Run, profiled, timed, total
+from mha_core.profiling import SLOW, Run, clocked, profiled, total
 from mha_core.records import Shape, Step
 from mha_core.steps import STEPS
 
@@ -40,7 +40,7 @@ class Trace:
         module, x: what ran, and on what.
         mask: the user's own mask, None where only causal or none was set.
         peak_bytes: the most bytes alive in tensors the forward made (profile).
-        milliseconds: median of the timed forwards (profile).
+        milliseconds: of the fastest timed forward (profile).
     """
 
     config: MHAConfig
@@ -235,7 +235,7 @@ def trace_forward(
     if profile:
         steps, peak, lap = profiled(run, steps)
         # Twice slow is slow: a first run alone may only have been the first.
-        steps, milliseconds = timed(run, steps, lap if min(took, total(lap)) > SLOW else None)
+        steps, milliseconds = clocked(run, steps, lap if min(took, total(lap)) > SLOW else None)
     allowed = masks.causal(config.time, device=x.device) if config.causal else None
     full = masks.combine(allowed, mask)
     return Trace(

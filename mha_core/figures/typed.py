@@ -7,6 +7,7 @@ validation do it here.
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,14 @@ def typed(array: NDArray[Any]) -> dict[str, str]:
     return spec
 
 
-def to_json(value: Any) -> Any:
-    """A specification with every numpy scalar and array as JSON has it."""
-    if isinstance(value, dict):
-        return {name: to_json(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(part) for part in value]
+def dumps(spec: Any) -> str:
+    """A specification as JSON; numpy scalars as numbers, arrays as typed arrays."""
+    return json.dumps(spec, default=_plain, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return typed(value)
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no JSON")

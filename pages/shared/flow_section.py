@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import streamlit as st
 from mha_core import Trace, flow
 from mha_core.figures.flow import flow_spec
 from mha_core.figures.flow_controls import SHORT
-from mha_core.figures.typed import to_json
+from mha_core.figures.typed import dumps
 from mha_core.window import Element, window
 from pages.shared import look
 
@@ -44,7 +43,7 @@ def flow_section(trace: Trace, step: str, width: int) -> None:
         scenes, element, win,
         config=config, colours=look.colours(), start=start, width=width, controls=False,
     )  # fmt: skip
-    text = json.dumps(to_json(spec))
+    text = dumps(spec)
     _player(
         key="flow_chart",
         data={

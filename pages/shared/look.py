@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,3 +83,8 @@ def heading(title: str, note: str = "") -> str:
 
 def section(title: str, note: str = "") -> None:
     st.html(block(heading(title, note)))
+
+
+def let_paint(seconds: float = 0.1) -> None:
+    """Leaves the browser and the processor alone until it has painted what it was sent."""
+    time.sleep(seconds)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import streamlit as st
 
 from mha_core.proofs import Proof
@@ -11,6 +9,7 @@ from pages.shared import look, runs
 from pages.shared.state import Choice
 
 PAINT = 0.35  # seconds the browser takes to paint the rest
+WAITS = 10  # looks, meanwhile, whether another run is wanted
 
 
 def proof_cards(proofs: list[Proof]) -> str:
@@ -34,7 +33,8 @@ def proof_section(choice: Choice) -> None:
     once when the next run is asked for.
     """
     if not runs.proved(choice):
-        time.sleep(PAINT)
-        st.session_state["proving"] = choice  # where a rerun asked for meanwhile takes over
+        for _ in range(WAITS):
+            look.let_paint(PAINT / WAITS)
+            st.session_state["proving"] = choice  # where a rerun asked for meanwhile takes over
     title = look.heading("Proofs", "computed on this run")
     st.html(look.block(f"{title}{proof_cards(runs.proofs(choice))}"))

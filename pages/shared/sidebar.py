@@ -134,11 +134,12 @@ def _error(error: ConfigError | None, names: set[str], *, others: bool = False) 
     # A text sets its own time: a repair of it would do nothing.
     by_text = state.values()["input"] == "text"
     offered = [repair for repair in error.repairs if not (by_text and "time" in repair)]
-    for n, repair in enumerate(offered[:4]):
-        label = ", ".join(f"{name} {value}" for name, value in repair.items())
-        st.button(
-            f"Set {label}", key=f"repair_{error.field}_{n}", on_click=state.put, args=(repair,)
-        )
+    with st.container(horizontal=True, key=f"repairs_{error.field}", gap="small"):
+        for n, repair in enumerate(offered[:4]):
+            label = ", ".join(f"{name} {value}" for name, value in repair.items())
+            st.button(
+                f"Set {label}", key=f"repair_{error.field}_{n}", on_click=state.put, args=(repair,)
+            )
 
 
 def _causal(stored: dict[str, Any]) -> None:
@@ -167,10 +168,9 @@ def _input(stored: dict[str, Any], error: ConfigError | None) -> None:
 
 
 def _more(stored: dict[str, Any]) -> None:
-    left, right = st.columns([2, 1.4], vertical_alignment="bottom")
     key, changed = state.widget("seed", stored["seed"])
-    left.number_input("seed", 0, 2**53 - 1, step=1, key=key, on_change=changed)
-    right.button(
+    st.number_input("seed", 0, 2**53 - 1, step=1, key=key, on_change=changed)
+    st.button(
         "new sample", on_click=state.put, args=({"seed": stored["seed"] + 1},), width="stretch"
     )
     key, changed = state.widget("dtype", stored["dtype"])
