@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import CDPSession, Page, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from tests.browser.chromium import chromium_arguments, chromium_path
 
@@ -33,7 +33,8 @@ _WATCH = """
   const read = new Function("return " + probe);
   const norm = (v) => Array.isArray(v) ? v : [v];
   const before = norm(read());
-  window.__painted = new Promise((resolve) => {
+  window.__painted = new Promise((resolve, reject) => {
+    setTimeout(() => reject(new Error("not painted after 30 s")), 30000);
     window.addEventListener("keydown", () => {
       const start = performance.now();
       const look = () => {
@@ -108,9 +109,19 @@ def update(page: Page, meter: Meter, slider: str, probe: str, key: str) -> tuple
     return elapsed, meter.bytes
 
 
-def measure(runs: int = 7) -> dict[str, Any]:
-    """Medians of interleaved updates."""
-    # Of our page d_model moves: every step is a run that no cache has seen.
+def _open(browser: Browser, url: str) -> tuple[Page, Meter]:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    meter = Meter(page.context.new_cdp_session(page))
+    page.goto(url)
+    page.wait_for_selector(".js-plotly-plot", timeout=60_000)
+    page.wait_for_timeout(2500)
+    idle(page)
+    return page, meter
+
+
+def measure(rounds: int = 3, steps: int = 3) -> dict[str, Any]:
+    """Medians of interleaved updates: `rounds` seeds, `steps` slider steps each."""
+    # Of our page d_model moves up from the default: no run is cached.
     bare_slider = '[data-testid="stSlider"] input'
     ours_slider = ".st-key-w_d_model input"
     views = {  # address, and the largest ratio allowed
@@ -125,28 +136,22 @@ def measure(runs: int = 7) -> dict[str, Any]:
     ):
         browser = play.chromium.launch(executable_path=chromium_path(), args=chromium_arguments())
         for name, (query, limit) in views.items():
-            pages = {}
-            for label, url in (("bare", bare_url), ("ours", our_url + query)):
-                page = browser.new_page(viewport={"width": 1440, "height": 900})
-                meter = Meter(page.context.new_cdp_session(page))
-                page.goto(url)
-                page.wait_for_selector(".js-plotly-plot", timeout=60_000)
-                page.wait_for_timeout(2500)
-                idle(page)
-                pages[label] = (page, meter)
             times: dict[str, list[float]] = {"bare": [], "ours": []}
             sizes: dict[str, list[int]] = {"bare": [], "ours": []}
-            for run in range(runs + 1):
-                for label, slider, probe in (
-                    ("bare", bare_slider, _BARE), ("ours", ours_slider, _OURS),
-                ):  # fmt: skip
-                    page, meter = pages[label]
-                    page.bring_to_front()
-                    # Always onwards: a value seen before would come from a cache.
-                    elapsed, size = update(page, meter, slider, probe, "ArrowRight")
-                    if run:
-                        times[label].append(elapsed)
-                        sizes[label].append(size)
+            for seed in range(rounds):
+                pages = [
+                    ("bare", *_open(browser, bare_url), bare_slider, _BARE),
+                    ("ours", *_open(browser, f"{our_url}{query}&seed={seed}"), ours_slider, _OURS),
+                ]
+                for step in range(steps + 1):
+                    for label, page, meter, slider, probe in pages:
+                        page.bring_to_front()
+                        elapsed, size = update(page, meter, slider, probe, "ArrowRight")
+                        if step:  # the first update of a page warms it up
+                            times[label].append(elapsed)
+                            sizes[label].append(size)
+                for _, page, *_rest in pages:
+                    page.close()
             bare, ours = (statistics.median(times[label]) for label in ("bare", "ours"))
             figures[name] = {
                 "bare ms": round(bare, 1),
@@ -157,7 +162,5 @@ def measure(runs: int = 7) -> dict[str, Any]:
                 "all ours ms": [round(t) for t in times["ours"]],
                 "bytes": int(statistics.median(sizes["ours"])),
             }
-            for page, _ in pages.values():
-                page.close()
         browser.close()
     return figures

@@ -40,7 +40,9 @@ class App:
         self.page.goto(f"{url}/?{urlencode(query)}" if query else url, timeout=TIMEOUT)
         expect(self.page.get_by_test_id("stSidebar")).to_be_attached()
         if ready:
-            expect(self.page.locator(".st-key-w_code")).to_be_attached()
+            end = self.page.locator(".st-key-w_code, [data-testid=stException]").first
+            expect(end).to_be_attached()
+            assert self.page.get_by_test_id("stException").count() == 0
             expect(self.page.locator(".st-key-flow_chart .main-svg").first).to_be_attached()
         self.settle()
 
