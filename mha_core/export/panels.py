@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from mha_core.config import MHAConfig
 from mha_core.export.selection import Job
-from mha_core.maps import HeadMaps, Pooled, Pooling, Scaled, head_maps, head_stats, pool, scaled
+from mha_core.head_stats import head_stats
+from mha_core.maps import HeadMaps, Pooled, Pooling, Scaled, head_maps, pool, scaled
 from mha_core.palette import Palette, palette
 
 _TITLES = {

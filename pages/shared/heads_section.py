@@ -13,6 +13,7 @@ from mha_core.figures.focus import cell_labels
 from mha_core.figures.focus_html import Hover, map_html
 from mha_core.figures.raster import tiles
 from mha_core.figures.text import number
+from mha_core.head_stats import HeadStats, head_stats
 from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling, Scaled
 from mha_core.palette import Palette
 from mha_core.steps import MAP_STEPS, map_name
@@ -96,14 +97,14 @@ def _controls(trace: Trace, view: View) -> None:
         st.selectbox("pooling", ("max", "mean"), key="w_pooling", width=130)
 
 
-def _stats(choice: Choice, trace: Trace, item: int) -> maps.HeadStats:
-    found: maps.HeadStats = runs.derived(
-        choice, ("stats", item), lambda: maps.head_stats(maps.head_maps(trace, "softmax", item))
+def _stats(choice: Choice, trace: Trace, item: int) -> HeadStats:
+    found: HeadStats = runs.derived(
+        choice, ("stats", item), lambda: head_stats(maps.head_maps(trace, "softmax", item))
     )
     return found
 
 
-def _overview(drawn: tuple[Pooled, Scaled], stats: maps.HeadStats, view: View, c: Palette) -> str:
+def _overview(drawn: tuple[Pooled, Scaled], stats: HeadStats, view: View, c: Palette) -> str:
     """All heads as tiles on one scale."""
     pooled, scaled = drawn
     heads = len(scaled.values)
@@ -141,7 +142,7 @@ def _focus(
     choice: Choice,
     found: HeadMaps,
     drawn: tuple[Pooled, Scaled],
-    stats: maps.HeadStats,
+    stats: HeadStats,
     view: View,
     c: Palette,
 ) -> str:
@@ -177,7 +178,7 @@ def _told(
     return pre + shown, ("weight", maps.pool(one, FOCUS, view.how).values[0])
 
 
-def _statistics(stats: maps.HeadStats, c: Palette) -> str:
+def _statistics(stats: HeadStats, c: Palette) -> str:
     titles = ("entropy, nats", "effective keys", "distance", "on first", "on self", "on previous")
     columns = (stats.entropy, stats.effective_keys, stats.distance)
     shares = (stats.first, stats.self, stats.previous)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_core import ConfigError, maps, masks, trace_forward
-from mha_core.maps import HeadMaps, head_stats
+from mha_core.head_stats import head_stats
+from mha_core.maps import HeadMaps
 from tests.core.support import HEADS, TIME, config, randn
 
 FIELDS = ("entropy", "effective_keys", "distance", "first", "self", "previous")
