@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 TIMEOUT = 60_000  # milliseconds; the machine may be busy
 _QUIET = 300  # without a run of the script
@@ -100,8 +101,21 @@ class App:
 
     def select(self, key: str, option: str) -> None:
         """One of the options of a select box."""
-        self.widget(key).locator("input").click()
-        self.page.get_by_role("option", name=option, exact=True).click()
+        box = self.widget(key).locator("input")
+        choice = self.page.get_by_role("option", name=option, exact=True)
+        # An open list closes when the page scrolls or is drawn anew: bring it to rest first, and
+        # as a person would, open it once more where it closed all the same.
+        box.scroll_into_view_if_needed()
+        self.settle()
+        for _ in range(5):
+            box.click()
+            try:
+                choice.click(timeout=4000)
+            except PlaywrightTimeout:
+                self.page.keyboard.press("Escape")
+                continue
+            return
+        raise AssertionError(f"the list of {key} does not stay open")
 
     def expand(self, key: str) -> Locator:
         """Opens an expander."""
