@@ -119,7 +119,7 @@ def _open(browser: Browser, url: str) -> tuple[Page, Meter]:
     return page, meter
 
 
-def measure(rounds: int = 3, steps: int = 3) -> dict[str, Any]:
+def measure(rounds: int = 2, steps: int = 4) -> dict[str, Any]:
     """Medians of interleaved updates: `rounds` seeds, `steps` slider steps each."""
     # Of our page d_model moves up from the default: no run is cached.
     bare_slider = '[data-testid="stSlider"] input'

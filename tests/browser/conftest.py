@@ -106,7 +106,7 @@ class Opened:
         """
         query = options.pop("query", {})
         context = self._browser.new_context(
-            **({"viewport": {"width": 1440, "height": 900}, "accept_downloads": True} | options)
+            **({"viewport": {"width": 1440, "height": 900}} | options), base_url=self._server.url
         )
         context.set_default_timeout(TIMEOUT)
         self._contexts.append(context)

@@ -131,11 +131,11 @@ class App:
     @property
     def glance(self) -> Locator:
         """The line of shapes at the top."""
-        return self.page.locator(".glance .line")
+        return self.page.locator(".glance .line").first  # while it runs, the old may be below
 
     @property
     def lesson(self) -> Locator:
-        return self.page.locator(".lesson")
+        return self.page.locator(".lesson").first
 
     @property
     def errors(self) -> Locator:
