@@ -60,20 +60,46 @@ def values() -> dict[str, Any]:
         parsed = from_query({key: st.query_params[key] for key in st.query_params})
         st.session_state["config"] = _DEFAULTS | parsed.values
         st.session_state["notices"] = parsed.notices
+    _settle()
     stored: dict[str, Any] = st.session_state["config"]
     return stored
 
 
 def widget(name: str, shown: Any) -> tuple[str, Callable[[], None]]:
-    """Key and callback of the widget for a field; `shown` is what it shows of the value."""
+    """Key and callback of the widget for a field; `shown` is what it shows of the value.
+
+    A field may have two widgets, a slider and its exact entry. When one of them is used, the script
+    moves the other; a browser that sends its next change before it has heard of that sends the
+    other's old value along, which looks like a change too.
+    """
     key = f"w_{name}"
+    moved = st.session_state.setdefault("moved", {})
+    before = st.session_state.get(key, shown)
+    if before != shown:
+        moved[key] = before
+    else:
+        moved.pop(key, None)  # the browser has heard
     st.session_state[key] = shown
-    return key, lambda: put({name.split("#")[0]: st.session_state[key]})
+
+    def changed() -> None:
+        value = st.session_state[key]
+        echo = key in moved and moved[key] == value
+        put({name.split("#")[0]: value}, echo=echo)
+
+    return key, changed
 
 
-def put(changes: dict[str, Any]) -> None:
-    """Stores fields."""
-    st.session_state["config"] = values() | changes
+def put(changes: dict[str, Any], *, echo: bool = False) -> None:
+    """Stores fields; an echo is one that may come from a browser that has not heard yet."""
+    st.session_state.setdefault("changes", []).append((echo, changes))
+
+
+def _settle() -> None:
+    """Takes what was put since the last run. A person changes one thing: echoes beside it go."""
+    changes: list[tuple[bool, dict[str, Any]]] = st.session_state.pop("changes", [])
+    meant = [fields for echo, fields in changes if not echo]
+    for fields_put in meant or [fields for _, fields in changes]:
+        st.session_state["config"] |= fields_put
 
 
 def choice(stored: dict[str, Any]) -> Choice:
@@ -113,8 +139,10 @@ def from_query(query: dict[str, str]) -> Parsed:
             if name not in ("input", "text", "d_model", "heads"):
                 MHAConfig(**{name: value})
         except (ValueError, OverflowError):
+            # As code: an address may come from anyone, and Markdown would load its pictures.
+            quoted = text[:60].replace("`", "'")
             parsed.notices.append(
-                f"The address has {name}={text}, which cannot be used; "
+                f"The address has `{name}={quoted}`, which cannot be used; "
                 f"{name}={_DEFAULTS[name]} is shown."
             )
             continue

@@ -32,6 +32,7 @@ class Server:
 
     url: str
     log: Path
+    process: subprocess.Popen[bytes]
 
 
 def _free_port() -> int:
@@ -72,7 +73,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         )  # fmt: skip
         try:
             _wait_for(process, url, log)
-            yield Server(url, log)
+            yield Server(url, log, process)
         finally:
             process.terminate()
             process.wait(timeout=60)
@@ -92,6 +93,7 @@ class Opened:
     """Opens pages, each in a fresh profile, and closes them with a look at what they said."""
 
     def __init__(self, browser: Browser, server: Server) -> None:
+        assert server.process.poll() is None, f"the server ended:\n{server.log.read_text()}"
         self._browser, self._server = browser, server
         self._watch = Watch(server.log)
         self._contexts: list[BrowserContext] = []
@@ -106,7 +108,7 @@ class Opened:
         """
         query = options.pop("query", {})
         context = self._browser.new_context(
-            **({"viewport": {"width": 1440, "height": 900}} | options), base_url=self._server.url
+            **({"viewport": {"width": 1440, "height": 900}} | options)
         )
         context.set_default_timeout(TIMEOUT)
         self._contexts.append(context)

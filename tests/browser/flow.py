@@ -42,14 +42,16 @@ _SAMPLE = (
   const seen = [places()];
   const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
   window.__samples = new Promise((resolve) => {
-    let changed = performance.now();
+    const began = performance.now();
+    let changed = began;
     const look = () => {
       const now = places();
       if (!same(now, seen.at(-1))) {
         seen.push(now);
         changed = performance.now();
       }
-      if (seen.length > 1 && performance.now() - changed > 600) resolve(seen);
+      const rested = seen.length > 1 && performance.now() - changed > 600;
+      if (rested || performance.now() - began > 30000) resolve(seen);
       else requestAnimationFrame(look);
     };
     requestAnimationFrame(look);

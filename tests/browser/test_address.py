@@ -56,3 +56,12 @@ def test_what_an_address_has_wrong_is_said_and_the_rest_is_used(opened: Opened) 
     expect(app.shape("output")).to_have_text("(3, 6, 32)")
     for wrong in ("time=abc", "seed=-1", "dtype=int8"):
         expect(app.page.get_by_test_id("stAlert").filter(has_text=wrong)).to_be_visible()
+
+
+def test_an_address_from_a_stranger_loads_and_marks_up_nothing(opened: Opened) -> None:
+    markup = "![p](http://elsewhere.example/p.png) **b** <i>x</i> $x$ `"
+    app = opened(query={"time": markup, "input": "text", "text": f"{markup} {markup}"})
+    notice = app.page.get_by_test_id("stAlert").filter(has_text="The address has")
+    expect(notice).to_contain_text("time=![p](http://elsewhere.example/p.png) **b** <i>x</i> $x$ '")
+    expect(app.page.locator(".heads .map .xlab span")).to_have_count(2 * len(markup.split()))
+    expect(app.page.locator("img[src*=elsewhere]")).to_have_count(0)

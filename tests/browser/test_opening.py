@@ -20,6 +20,8 @@ def test_every_section_is_there(app: App) -> None:
     expect(app.page.locator(".tile")).to_have_count(4)
     expect(app.map).to_be_visible()
     expect(app.page.locator(".proofs .proof")).to_have_count(4)
+    code = app.expand("w_code").get_by_test_id("stCode")
+    expect(code).to_contain_text("batch, time, d_model, h = 2, 6, 32, 4")
 
 
 def test_the_table_has_the_librarys_shapes(app: App) -> None:

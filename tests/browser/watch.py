@@ -1,9 +1,11 @@
-"""What may not happen on any page: a console error, an uncaught error, a traceback, a log line."""
+"""What may not happen on any page: an error in the console or on the page, a traceback, a log line,
+a request to another host."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from playwright.sync_api import ConsoleMessage, Error, Page, Request
 
@@ -29,6 +31,7 @@ class Watch:
         page.on("console", self._console)
         page.on("pageerror", self._error)
         page.on("requestfailed", self._failed)
+        page.on("request", self._request)
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning", "assert"):
@@ -40,6 +43,11 @@ class Watch:
     def _failed(self, request: Request) -> None:
         if request.failure != "net::ERR_ABORTED":  # the page was left while it was loading
             self._heard.append(f"request failed: {request.url} {request.failure}")
+
+    def _request(self, request: Request) -> None:
+        host = urlsplit(request.url).hostname  # None for a file and for data
+        if host not in (None, "127.0.0.1") and not request.url.startswith("blob:"):
+            self._heard.append(f"asked another host: {request.url}")
 
     def complaints(self) -> list[str]:
         """Everything heard, what stands on the pages now, and what the server wrote."""

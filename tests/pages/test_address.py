@@ -75,8 +75,9 @@ def test_what_it_asks_for_is_used(query: dict[str, Any], fields: dict[str, Any])
 def test_what_cannot_be_used_is_said_and_its_default_shown(query: dict[str, str]) -> None:
     at = open_app(**query)
     ((name, value),) = query.items()
-    assert [box.value for box in at.warning]
-    assert f"{name}={value[:40]}" in at.warning[0].value
+    (notice,) = at.warning
+    assert f"The address has `{name}={value[:40]}" in notice.value
+    assert len(notice.value) < 200
     assert config(at) == MHAConfig()
     # It says so as long as the page is open, and everything works meanwhile.
     at.toggle(key="w_causal").set_value(True)
@@ -124,6 +125,11 @@ def test_an_empty_text_is_refused() -> None:
     run(at)
     assert config(at).time == 5
     assert said(at) == ""
+
+
+def test_a_text_of_too_many_words_is_refused() -> None:
+    at = open_app(input="text", text="word " * 2049)
+    assert "must have at most 2048 words" in said(at)
 
 
 def test_fields_that_fit_alone_and_not_together_are_refused() -> None:

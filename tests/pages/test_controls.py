@@ -40,6 +40,22 @@ def test_slider_and_exact_value_are_one(name: str) -> None:
     assert stored(at)[name] == 20
 
 
+def test_the_next_change_may_come_before_the_browser_has_moved_the_slider() -> None:
+    """Then it sends the slider's old place along; that is not a change of it."""
+    at = type_size(open_app(batch=2), "batch", 64)
+    at.select_slider(key="w_batch").set_value(2)
+    type_size(at, "time", 8)
+    assert (config(at).batch, config(at).time) == (64, 8)
+    assert at.select_slider(key="w_batch").value == 64
+
+
+def test_a_slider_goes_back_to_where_it_was() -> None:
+    at = type_size(open_app(batch=2), "batch", 64)
+    at.select_slider(key="w_batch").set_value(2)
+    assert config(run(at)).batch == 2
+    assert at.number_input(key="w_batch#exact").value == 2
+
+
 @pytest.mark.parametrize(
     ("kind", "key", "value", "field", "wanted"),
     [
