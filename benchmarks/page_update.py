@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 # A mark of what is painted: it changes when the page has drawn new values.
 _BARE = "[...document.querySelectorAll('.heatmaplayer image')].map(i => i.href.baseVal).join()"
 _OURS = """[
-  document.querySelector('table.shapes')?.innerText,
+  document.querySelector('table.shapes')?.textContent,
   [...document.querySelectorAll('.flow-root .textpoint text')].map(t => t.textContent).join(),
   [...document.querySelectorAll('.tile img, .map img')].map(i => i.complete && i.src).join(),
 ]"""

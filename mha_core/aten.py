@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,9 @@ class Operator:
 class DispatchRecorder(TorchDispatchMode):
     """Records operators and the bytes alive, from entering the mode until leaving it.
 
+    A storage is alive as long as a tensor that an operator returned has it. What is made of such a
+    tensor while the mode is paused, to keep its values, does not prolong that.
+
     Attributes:
         live: bytes now alive in storages that operators under the mode created.
         peak: the most `live` has been.
@@ -55,12 +59,23 @@ class DispatchRecorder(TorchDispatchMode):
         self.live = 0
         self.peak = 0
         self._operators: list[Operator] = []
-        self._known: set[int] = set()
+        self._outside: set[int] = set()  # storages that were there before
+        self._holders: dict[int, int] = {}  # storage -> tensors that have it
+        self._paused = False
 
     def take(self) -> tuple[Operator, ...]:
         """The operators recorded since the last call."""
         taken, self._operators = tuple(self._operators), []
         return taken
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Within, nothing is recorded."""
+        self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
 
     def __torch_dispatch__(
         self,
@@ -70,30 +85,38 @@ class DispatchRecorder(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if self._paused:
+            return func(*args, **kwargs)
         inputs = list(_tensors(args)) + list(_tensors(tuple(kwargs.values())))
         for tensor in inputs:  # weights and inputs: there before, so not counted
-            self._known.add(tensor.untyped_storage()._cdata)
+            key = tensor.untyped_storage()._cdata
+            if key not in self._holders:
+                self._outside.add(key)
         result = func(*args, **kwargs)
-        allocated = sum(self._created(tensor) for tensor in _tensors((result,)))
+        allocated = sum(self._hold(tensor) for tensor in _tensors((result,)))
         self._operators.append(_describe(func, args, kwargs, inputs, result, allocated))
         return result
 
-    def _created(self, tensor: Tensor) -> int:
+    def _hold(self, tensor: Tensor) -> int:
         """Bytes of the tensor's storage if this is the first sight of it, else 0."""
         storage = tensor.untyped_storage()
-        key = storage._cdata
-        if key in self._known:
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._outside:
             return 0
-        self._known.add(key)
-        size = storage.nbytes()
+        new = key not in self._holders
+        self._holders[key] = self._holders.get(key, 0) + 1
+        weakref.finalize(tensor, self._released, key, size)
+        if not new:
+            return 0
         self.live += size
         self.peak = max(self.peak, self.live)
-        weakref.finalize(storage, self._freed, key, size)
         return size
 
-    def _freed(self, key: int, size: int) -> None:
-        self._known.discard(key)
-        self.live -= size
+    def _released(self, key: int, size: int) -> None:
+        self._holders[key] -= 1
+        if not self._holders[key]:
+            del self._holders[key]
+            self.live -= size
 
 
 def _describe(

@@ -37,8 +37,7 @@ def head_stats(maps: HeadMaps) -> HeadStats:
     if not maps.is_weights:
         raise ConfigError("step", maps.step, "must be weights: scores are not shares")
     time = weights.shape[-1]
-    total = weights.sum(-1)
-    seen = total > 0
+    seen = weights.sum(-1) > 0
     rows = seen.sum(-1).clamp(min=1)
     place = torch.arange(time, dtype=weights.dtype)
     gap = (place[:, None] - place).abs()
@@ -46,11 +45,9 @@ def head_stats(maps: HeadMaps) -> HeadStats:
     def mean(per_row: Tensor) -> list[float]:
         return [float(value) for value in (per_row * seen).sum(-1) / rows]
 
-    # -w log w, with 0 log 0 = 0; torch.special.entr says the same in three times the time.
-    tiny = torch.finfo(weights.dtype).tiny
-    per_row = -(weights * weights.clamp(min=tiny).log()).sum(-1)
+    per_row = torch.stack([_entropy(head) for head in weights])
     entropy = mean(per_row)
-    before = torch.zeros_like(total)
+    before = torch.zeros_like(per_row)
     if time > 1:
         before[:, 1:] = weights.diagonal(-1, dim1=-2, dim2=-1)
     return HeadStats(
@@ -61,3 +58,13 @@ def head_stats(maps: HeadMaps) -> HeadStats:
         self=mean(weights.diagonal(dim1=-2, dim2=-1)),
         previous=mean(before),
     )
+
+
+def _entropy(weights: Tensor) -> Tensor:
+    """(time, time) -> (time,): entropy of each row, in nats, with 0 log 0 = 0.
+
+    One head at a time: what stays in the processor's cache is three times as fast. So is this
+    beside torch.special.entr.
+    """
+    logs = weights.clamp(min=torch.finfo(weights.dtype).tiny).log_()
+    return -logs.mul_(weights).sum(-1)

@@ -1,4 +1,4 @@
-"""The second and further runs of a forward: what torch dispatched, how much memory, how long."""
+"""Runs of a forward: what torch dispatched, how much memory, how long."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from mha_core.config import MHAConfig
 from mha_core.inputs import generator
 from mha_core.records import Step
 
-# Seconds of a forward from which one lap is timed enough.
-SLOW = 0.03
+_ENOUGH = 0.03  # seconds of timing
 
 
 @dataclass(frozen=True)
@@ -57,18 +56,26 @@ class _Clock:
         return {name: end - start for (_, start), (name, end) in pairs}
 
 
-def profiled(run: Run, steps: list[Step]) -> tuple[list[Step], int, dict[str, float]]:
-    """The steps with what was dispatched under each; peak bytes; seconds a step."""
+def counted(run: Run, observe: Observe) -> tuple[Tensor, dict[str, tuple[Operator, ...]], int]:
+    """Runs the forward; returns its output, what was dispatched under each step, and peak bytes.
+
+    What `observe` does with a step's tensor is not counted.
+    """
     dispatched: dict[str, tuple[Operator, ...]] = {}
-    timer = _Clock(run.x.device.type)
     with DispatchRecorder() as recorder:
 
         def take(name: str, tensor: Tensor) -> Tensor:
             dispatched[name] = recorder.take()
-            return timer(name, tensor)
+            with recorder.paused():
+                return observe(name, tensor)
 
-        run(take)
-    described = [
+        output = run(take)
+    return output, dispatched, recorder.peak
+
+
+def described(steps: list[Step], dispatched: dict[str, tuple[Operator, ...]]) -> list[Step]:
+    """The steps with the operators dispatched under them."""
+    return [
         replace(
             step,
             operators=(operators := dispatched[step.id]),
@@ -78,28 +85,22 @@ def profiled(run: Run, steps: list[Step]) -> tuple[list[Step], int, dict[str, fl
         )
         for step in steps
     ]
-    return described, recorder.peak, timer.lap
 
 
-def clocked(
-    run: Run, steps: list[Step], counted: dict[str, float] | None
-) -> tuple[list[Step], float]:
-    """The fastest of five forwards, or of as many as fill 30 milliseconds.
+def clocked(run: Run) -> tuple[dict[str, float], float]:
+    """Milliseconds of every step, and of all, in the fastest of some forwards that do nothing else.
 
-    What slows a forward down comes from outside; the fastest is nearest to its cost.
-
-    Counting operators costs some microseconds each: much beside a small forward, nothing beside
-    one of 30 milliseconds, whose time is then that of the counted run, `counted`.
+    Five forwards, or as many as fill 30 milliseconds. What slows a forward down comes from
+    outside; the fastest is nearest to its cost.
     """
-    laps = [] if counted is None else [counted]
-    while not laps or (len(laps) < 5 and sum(map(total, laps)) < SLOW):
+    laps: list[dict[str, float]] = []
+    while not laps or (len(laps) < 5 and sum(map(_total, laps)) < _ENOUGH):
         timer = _Clock(run.x.device.type)
         run(timer)
         laps.append(timer.lap)
-    fastest = min(laps, key=total)
-    steps = [replace(step, milliseconds=1e3 * fastest.get(step.id, 0.0)) for step in steps]
-    return steps, 1e3 * total(fastest)
+    fastest = min(laps, key=_total)
+    return {name: 1e3 * seconds for name, seconds in fastest.items()}, 1e3 * _total(fastest)
 
 
-def total(lap: dict[str, float]) -> float:
+def _total(lap: dict[str, float]) -> float:
     return sum(lap.values())

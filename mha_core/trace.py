@@ -1,16 +1,15 @@
 """One forward, recorded: `trace_forward` runs the module and says what happened at each step.
 
-The first run records shapes, strides, storage and tensors, at next to no cost. With `profile`, a
-second runs under a `TorchDispatchMode` for the operators and the peak memory, and more, with
-neither, are timed.
+The run records shapes, strides, storage and tensors, at next to no cost. With `profile` it does so
+under a `TorchDispatchMode`, for the operators and the peak memory, and further runs, with neither,
+are timed.
 """
 
 from __future__ import annotations
 
 import math
-import time as clock
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from mha_core.attention import MultiHeadAttention
 from mha_core.config import MHAConfig
 from mha_core.errors import ConfigError
 from mha_core.inputs import build_module, check_finite, random_input
-from mha_core.profiling import SLOW, Run, clocked, profiled, total
+from mha_core.profiling import Run, clocked, counted, described
 from mha_core.records import Shape, Step
 from mha_core.steps import STEPS
 
@@ -200,6 +199,7 @@ def trace_forward(
     *,
     keep: Collection[str] | None = None,
     profile: bool = True,
+    clock: bool = True,
 ) -> Trace:
     """Runs the module once and returns what happened at every step.
 
@@ -211,6 +211,7 @@ def trace_forward(
         mask: as in `attend`; True = may attend.
         keep: ids of the steps whose tensors are kept; all when None.
         profile: also count operators, FLOPs and bytes, and time every step.
+        clock: False leaves the timing of a profile for later; see `timed`.
 
     Raises:
         ConfigError: module, x or mask do not fit the configuration, or are not finite.
@@ -223,22 +224,18 @@ def trace_forward(
         mask = mask.to(x.device, x.dtype if mask.is_floating_point() else mask.dtype)
     recorder = _Recorder(keep)
     run = Run(config, module, x, mask)
-    began = clock.perf_counter()
-    output = run(recorder)
-    took = clock.perf_counter() - began
+    if profile:
+        output, dispatched, peak = counted(run, recorder)
+    else:
+        output, dispatched, peak = run(recorder), None, None
     # What is not finite in a user's module, x or mask reaches the output, which is sooner looked
     # through than they are; where they are finite, it overflowed on the way, and is shown.
     if not math.isfinite(float(output.float().sum())):
         check_finite(*given)
-    steps = recorder.steps
-    peak = milliseconds = None
-    if profile:
-        steps, peak, lap = profiled(run, steps)
-        # Twice slow is slow: a first run alone may only have been the first.
-        steps, milliseconds = clocked(run, steps, lap if min(took, total(lap)) > SLOW else None)
+    steps = recorder.steps if dispatched is None else described(recorder.steps, dispatched)
     allowed = masks.causal(config.time, device=x.device) if config.causal else None
     full = masks.combine(allowed, mask)
-    return Trace(
+    trace = Trace(
         config=config,
         steps=tuple(steps),
         module=module,
@@ -246,8 +243,15 @@ def trace_forward(
         mask=mask,
         visible=None if full is None else masks.visible(full),
         peak_bytes=peak,
-        milliseconds=milliseconds,
     )
+    return timed(trace) if profile and clock else trace
+
+
+def timed(trace: Trace) -> Trace:
+    """The same trace with the milliseconds of the forward and of every step, from runs anew."""
+    laps, milliseconds = clocked(Run(trace.config, trace.module, trace.x, trace.mask))
+    steps = (replace(step, milliseconds=laps.get(step.id, 0.0)) for step in trace.steps)
+    return replace(trace, steps=tuple(steps), milliseconds=milliseconds)
 
 
 def _check_fit(config: MHAConfig, module: MultiHeadAttention, x: Tensor) -> None:

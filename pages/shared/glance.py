@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from mha_core import Trace
 from mha_core.errors import human_bytes
@@ -13,8 +14,16 @@ from mha_core.figures.text import tinted_sizes
 from pages.shared import look
 
 
-def glance(trace: Trace) -> None:
-    """What happens to the shape, in one line, and its cost, in another."""
+def glance(trace: Trace) -> DeltaGenerator:
+    """What happens to the shape, in one line, and its cost, in another.
+
+    Returns:
+        Its place, where `glance_html` may follow once the forward is timed.
+    """
+    return st.html(glance_html(trace))
+
+
+def glance_html(trace: Trace) -> str:
     c = look.colours()
     flat, by_time, by_head = (trace[name] for name in ("project_q", "split_q", "transpose_q"))
     shapes = [tinted_sizes(step.shape, step.spec.output, c) for step in (flat, by_time, by_head)]
@@ -25,16 +34,17 @@ def glance(trace: Trace) -> None:
     )
     heads = trace.config.heads
     cells = trace["softmax"].nbytes // trace["softmax"].dtype.itemsize
+    took = "…" if trace.milliseconds is None else f"{trace.milliseconds:.2f}"
     facts = [
         (f"{heads}", f"head{'' if heads == 1 else 's'} × d_k {trace.config.d_k}"),
         (f"{trace.parameters:,}", "parameters"),
         (f"{cells:,}", "weights"),
         (human_bytes(trace.peak_bytes or 0), "peak"),
-        (f"{trace.milliseconds or 0:.2f} ms", f"forward on {trace.config.device}"),
+        (f"{took} ms", f"forward on {trace.config.device}"),
     ]
     row = "".join(f"<span><b>{value}</b> {what}</span>" for value, what in facts)
     lines = f'<div class="line">{line}</div><div class="facts">{row}</div>'
-    st.html(look.block(f'<div class="glance">{lines}</div>'))
+    return look.block(f'<div class="glance">{lines}</div>')
 
 
 def chosen_step(trace: Trace) -> str:

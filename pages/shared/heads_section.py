@@ -59,7 +59,10 @@ def heads_section(choice: Choice, trace: Trace) -> None:
         key="heads",
         on_pick=_focus_on,
     )
-    with controls:  # after the maps, which are painted first
+    # The controls, here and in the sidebar, show what was chosen already: what has changed is
+    # painted before them.
+    look.let_paint()
+    with controls:
         _controls(trace, view)
     more = st.expander("Statistics of each head", key="w_stats", on_change="rerun")
     if more.open:

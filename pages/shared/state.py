@@ -97,9 +97,9 @@ def put(changes: dict[str, Any], *, echo: bool = False) -> None:
 def _settle() -> None:
     """Takes what was put since the last run. A person changes one thing: echoes beside it go."""
     changes: list[tuple[bool, dict[str, Any]]] = st.session_state.pop("changes", [])
-    meant = [fields for echo, fields in changes if not echo]
-    for fields_put in meant or [fields for _, fields in changes]:
-        st.session_state["config"] |= fields_put
+    meant = [change for echo, change in changes if not echo]
+    for change in meant or [change for _, change in changes]:
+        st.session_state["config"] |= change
 
 
 def choice(stored: dict[str, Any]) -> Choice:

@@ -102,3 +102,16 @@ def test_storage_that_was_there_before_is_never_counted():
     _, operators, recorder = recorded(lambda: [weight.t(), weight.view(15), weight.add_(1)])
     assert sum(operator.allocated for operator in operators) == 0
     assert recorder.live == 0
+
+
+def test_paused_it_records_nothing_and_what_is_kept_then_does_not_count_as_alive():
+    with DispatchRecorder() as recorder:
+        x = torch.ones(100)
+        with recorder.paused():
+            kept = x.detach()
+            torch.ones(1000)
+        del x
+        gc.collect()
+        assert recorder.live == 0
+        assert recorder.peak == kept.nbytes == 400
+        assert [operator.name for operator in recorder.take()] == ["aten.ones"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -9,6 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from mha_core import MHAConfig, cost, trace_forward
 from mha_core.inputs import build_module, random_input
+from mha_core.trace import timed
 from tests.core.support import (
     BATCH,
     D_MODEL,
@@ -193,3 +196,16 @@ def test_profiling_times_every_step_and_the_whole():
     assert trace["input"].milliseconds == 0
     assert trace.milliseconds > 0
     assert sum(step.milliseconds for step in trace.steps) > 0
+
+
+def test_a_trace_is_timed_later_and_is_else_the_same():
+    trace = trace_forward(config(causal=True), clock=False)
+    assert trace.milliseconds is None
+    assert trace["scores"].operators
+    later = timed(trace)
+    assert later.milliseconds > 0
+    assert later["input"].milliseconds == 0
+    for step, other in zip(trace.steps, later.steps, strict=True):
+        assert step.milliseconds is None
+        assert other.tensor is step.tensor
+        assert replace(other, milliseconds=None, tensor=None) == replace(step, tensor=None)

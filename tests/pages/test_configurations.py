@@ -52,6 +52,7 @@ def test_it_runs_and_shows_its_shapes(fields: dict[str, Any]) -> None:
     assert f"({batch}, {time}, {wanted.d_model})" in glance
     assert f"({batch}, {time}, {heads}, {d_k})" in glance
     assert f"({batch}, {heads}, {time}, {d_k})" in glance
+    assert re.search(r"[0-9]\.[0-9]{2} ms\s*forward on cpu", glance)
     assert table_rows(at)["scores"]["out"][1] == f"({batch}, {heads}, {time}, {time})"
     assert piece(at, 'class="tiles"').count('class="tile"') == heads
 
