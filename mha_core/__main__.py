@@ -17,15 +17,11 @@ from typing import IO, NoReturn
 
 from tqdm import tqdm
 
-from mha_core import budget, tables
-from mha_core.config import MHAConfig
-from mha_core.devices import DEVICES, DTYPES
+from mha_core import budget, cli_input, tables
 from mha_core.errors import ConfigError, human_bytes
 from mha_core.export import FORMATS, MAPS, Format, Progress, Selection, format_named
 from mha_core.export.selection import MODES, check_look, share
-from mha_core.inputs import text_input, tokenize
 from mha_core.maps import SCALES
-from mha_core.trace import Trace, trace_forward
 
 BAD_INPUT = 2
 # As shells report a process that a closed pipe or an interrupt ended.
@@ -87,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="{table,export}")
     table = commands.add_parser("table", help="print the shape table", allow_abbrev=False)
-    _add_configuration(table)
+    cli_input.add_arguments(table)
     table.add_argument(
         "--format", default="text", help=f"{', '.join(tables.FORMATS)} (default: text)"
     )
@@ -96,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     table.set_defaults(run=_table)
     export = commands.add_parser("export", help="write files", allow_abbrev=False)
-    _add_configuration(export)
+    cli_input.add_arguments(export)
     export.add_argument("--out", required=True, type=Path, help="directory; made if missing")
     export.add_argument(
         "--format", default="npz", help=f"comma-separated: {', '.join(FORMATS)}, or all"
@@ -112,71 +108,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_configuration(parser: argparse.ArgumentParser) -> None:
-    default = MHAConfig()
-    whole = {"type": _integer, "metavar": "N"}
-    for name in ("batch", "time", "d_model", "heads", "seed"):
-        # No default here: --text sets the time, and only a time that was typed can disagree.
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, **whole, help=f"default: {getattr(default, name)}")  # type: ignore[arg-type]
-    parser.add_argument("--causal", action="store_true", help="hide later positions")
-    parser.add_argument("--dropout", type=_number, metavar="P", help="default: 0")
-    parser.add_argument("--no-bias", action="store_true", help="projections without bias")
-    parser.add_argument("--dtype", help=f"{', '.join(DTYPES)} (default: {default.dtype})")
-    parser.add_argument("--device", help=f"{', '.join(DEVICES)} (default: {default.device})")
-    parser.add_argument("--text", help="words to attend over; their number is the time")
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an integer, not {text!r}") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {text!r}") from None
-
-
-def _configuration(options: argparse.Namespace) -> tuple[MHAConfig, list[str] | None]:
-    """The configuration and, with --text, its tokens."""
-    tokens = None
-    if options.text is not None:
-        tokens = _words(options.text)
-        if options.time not in (None, len(tokens)):
-            raise ConfigError(
-                "time",
-                options.time,
-                f"must be the number of words in text={options.text!r}, {len(tokens)}",
-                works="Leave out --time or --text",
-            )
-        options.time = len(tokens)
-    names = ("batch", "time", "d_model", "heads", "seed", "dropout", "dtype", "device")
-    given = {name: getattr(options, name) for name in names}
-    fields = {name: value for name, value in given.items() if value is not None}
-    return MHAConfig(**fields, causal=options.causal, bias=not options.no_bias), tokens
-
-
-def _words(text: str) -> list[str]:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise ConfigError("text", text, "must be UTF-8") from None
-    return tokenize(text)
-
-
-def _run(
-    config: MHAConfig, tokens: list[str] | None, keep: Sequence[str], *, profile: bool
-) -> Trace:
-    x = None if tokens is None else text_input(config, tokens)
-    return trace_forward(config, x=x, keep=keep, profile=profile)
-
-
 def _table(options: argparse.Namespace) -> None:
-    config, tokens = _configuration(options)
+    asked = cli_input.requested(options)
     if options.format not in tables.FORMATS:
         raise ConfigError(
             "format",
@@ -184,8 +117,8 @@ def _table(options: argparse.Namespace) -> None:
             "is not offered",
             works=f"These work: {', '.join(tables.FORMATS)}",
         )
-    budget.check(config, ())
-    trace = _run(config, tokens, (), profile=options.detail)
+    budget.check(asked.config, ())
+    trace = asked.run((), options.detail)
     _print(tables.render(trace.table(detail=options.detail), options.format))
 
 
@@ -197,7 +130,8 @@ def _print(text: str) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    config, tokens = _configuration(options)
+    asked = cli_input.requested(options)
+    config = asked.config
     formats = _formats(options.format)
     selection = Selection(
         tensors=tuple(_listed(options.tensors)),
@@ -213,7 +147,8 @@ def _export(options: argparse.Namespace) -> None:
     budget.check(config, selection.steps)
     _make_directory(options.out)
     measured = any(form.name.startswith("table-") or form.name == "zip" for form in formats)
-    trace = _run(config, tokens, selection.steps, profile=measured)
+    trace = asked.run(selection.steps, measured)
+    tokens = asked.labels(selection.items)
     written = []
     with _bar() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of fonts: what a reader must know is on the figure

@@ -16,8 +16,8 @@ from mha_core.maps import Pooled, Scaled
 from mha_core.palette import Palette
 from mha_core.steps import NINE, map_name
 from pages.shared import look, runs
+from pages.shared.choice import Choice
 from pages.shared.proof_section import proof_cards
-from pages.shared.state import Choice
 
 LIMIT = 48  # cells a side of each of the three maps
 
@@ -64,9 +64,8 @@ def compare_section(choice: Choice) -> None:
 
 def _settings(a: Choice, b: Choice) -> str:
     pairs = changed_fields(a.config, b.config)
-    if a.tokens != b.tokens:
-        pairs["input"] = ("random" if a.tokens is None else " ".join(a.tokens),
-                          "random" if b.tokens is None else " ".join(b.tokens))  # fmt: skip
+    if (a.tokens, a.origin) != (b.tokens, b.origin):
+        pairs["input"] = (_input(a), _input(b))
     if not pairs:
         return '<div class="key">A and B are the same run: change one thing in the sidebar.</div>'
     rows = "".join(
@@ -75,6 +74,13 @@ def _settings(a: Choice, b: Choice) -> str:
     )
     head = "<tr><th>changed</th><th>A</th><th>B</th></tr>"
     return f'<div class="stats pair"><table>{head}{rows}</table></div>'
+
+
+def _input(choice: Choice) -> str:
+    if choice.origin is not None:
+        texts = " | ".join((*choice.origin.texts, *filter(None, [choice.origin.pair])))
+        return f"{choice.origin.name}, layer {choice.origin.layer}: {texts}"
+    return "random" if choice.tokens is None else " ".join(choice.tokens)
 
 
 def _value(name: str, value: object) -> str:
@@ -115,8 +121,8 @@ def _maps(a_choice: Choice, b_choice: Choice, a: Trace, b: Trace, c: Palette) ->
     )
     name = map_name(step)
     pieces = [
-        _one(f"A: {name}", pair.shared[0], pair.pooled[0], a_choice, name, c),
-        _one(f"B: {name}", pair.shared[1], pair.pooled[1], b_choice, name, c),
+        _one(f"A: {name}", pair.shared[0], pair.pooled[0], a_choice, item, name, c),
+        _one(f"B: {name}", pair.shared[1], pair.pooled[1], b_choice, item, name, c),
     ]
     if pair.difference is None:
         pieces.append(
@@ -125,7 +131,7 @@ def _maps(a_choice: Choice, b_choice: Choice, a: Trace, b: Trace, c: Palette) ->
         )
     else:
         title = f"B − A, largest {number(pair.largest or 0.0, 3)}"
-        pieces.append(_one(title, pair.difference, pair.pooled[1], b_choice, "B − A", c))
+        pieces.append(_one(title, pair.difference, pair.pooled[1], b_choice, item, "B − A", c))
     body = "".join(f"<div>{piece}</div>" for piece in pieces)
     return (
         f'<div class="key" style="margin-bottom:8px">head {head} of batch item {item}; '
@@ -140,9 +146,11 @@ def _common_step(a: Trace, b: Trace) -> str:
     return step if step in a else "softmax"
 
 
-def _one(title: str, scaled: Scaled, pooled: Pooled, choice: Choice, name: str, c: Palette) -> str:
+def _one(
+    title: str, scaled: Scaled, pooled: Pooled, choice: Choice, item: int, name: str, c: Palette
+) -> str:
     pre = "" if pooled.factor == 1 else f"{pooled.how} "
-    hover = Hover(cell_labels(pooled, choice.tokens), pre + name, ranges=pooled.factor > 1)
+    hover = Hover(cell_labels(pooled, choice.labels(item)), pre + name, ranges=pooled.factor > 1)
     note = (
         "" if pooled.factor == 1 else f", {pooled.how} of {pooled.factor} × {pooled.factor} cells"
     )

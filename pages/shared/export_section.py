@@ -10,7 +10,7 @@ from mha_core import Trace
 from mha_core.errors import ConfigError, human_bytes
 from mha_core.export import FORMATS, MAPS, Selection
 from pages.shared import look
-from pages.shared.state import Choice
+from pages.shared.choice import Choice
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,15 @@ def _indices(
     return tuple(sorted(chosen)) or None
 
 
+def _tokens(order: _Order) -> tuple[str, ...] | None:
+    """As the tokenizer writes them. Items of a batch with words of their own go by positions."""
+    words = order.choice.words
+    if words is None:
+        return order.choice.tokens
+    items = order.selection.items or tuple(range(order.choice.config.batch))
+    return words.tokens[items[0]] if len(items) == 1 else None
+
+
 def _build(order: _Order, trace: Trace) -> None:
     bar = st.progress(0.0, "starting")
     form = FORMATS[order.form]
@@ -88,7 +97,7 @@ def _build(order: _Order, trace: Trace) -> None:
     def report(done: float, what: str) -> None:
         bar.progress(min(1.0, done), what)
 
-    tokens = order.choice.tokens
+    tokens = _tokens(order)
     try:
         data = form.build(
             trace, order.selection, tokens=tokens, mode=order.mode, scale=order.scale,

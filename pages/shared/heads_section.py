@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,9 @@ from mha_core.head_stats import HeadStats, head_stats
 from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling, Scaled
 from mha_core.palette import Palette
 from mha_core.steps import MAP_STEPS, map_name
+from mha_core.token_view import hide, without_padding
 from pages.shared import look, runs
-from pages.shared.state import Choice
+from pages.shared.choice import Choice
 
 FOCUS = 96  # cells a side sent for the focus map
 EXACT_BESIDE = 64  # cells a side up to which the hover carries a second value
@@ -33,6 +35,7 @@ class View:
     scale: str
     how: Pooling
     head: int
+    plain: bool  # special tokens hidden
 
 
 def tile_limit(heads: int) -> int:
@@ -45,15 +48,16 @@ def heads_section(choice: Choice, trace: Trace) -> None:
     """Overview of all heads, and one in focus."""
     c = look.colours()
     look.section("Heads", "query from the top, key from the left · hatched = masked, not zero")
-    view = _view(trace)
+    view = _view(choice, trace)
     controls = st.container(horizontal=True, key="heads_controls", vertical_alignment="bottom")
-    found = maps.head_maps(trace, view.step, view.item)
-    stats = _stats(choice, trace, view.item)
+    found = _shown(choice, maps.head_maps(trace, view.step, view.item), view)
+    stats = _stats(choice, trace, view)
+    labels = _labels(choice, view)
     large = maps.scaled(found, FOCUS, view.how, view.scale)
     limit = tile_limit(trace.config.heads)
     small = large if limit == FOCUS else maps.scaled(found, limit, view.how, view.scale)
     overview = _overview(small, stats, view, c)
-    focus = _focus(choice, found, large, stats, view, c)
+    focus = _focus(labels, found, large, stats, view, c)
     look.clickable(
         look.block(f'<div class="heads"><div>{overview}</div><div>{focus}</div></div>'),
         key="heads",
@@ -63,7 +67,7 @@ def heads_section(choice: Choice, trace: Trace) -> None:
     # painted before them.
     look.let_paint()
     with controls:
-        _controls(trace, view)
+        _controls(choice, trace, view)
     more = st.expander("Statistics of each head", key="w_stats", on_change="rerun")
     if more.open:
         more.html(_statistics(stats, c))
@@ -73,7 +77,7 @@ def _map_steps(trace: Trace) -> dict[str, str]:
     return {map_name(step): step for step in MAP_STEPS if step in trace}
 
 
-def _view(trace: Trace) -> View:
+def _view(choice: Choice, trace: Trace) -> View:
     """What the controls say; where the run has no such step, item or head, the nearest."""
     kept = st.session_state
     steps = _map_steps(trace)
@@ -88,22 +92,51 @@ def _view(trace: Trace) -> View:
         scale=kept["w_colour_scale"],
         how="mean" if kept["w_pooling"] == "mean" else "max",
         head=min(kept.get("head", 0), trace.config.heads - 1),
+        plain=choice.words is not None and bool(kept.get("w_plain", False)),
     )
 
 
-def _controls(trace: Trace, view: View) -> None:
+def _shown(choice: Choice, found: HeadMaps, view: View) -> HeadMaps:
+    """Of a real model's maps, the tokens that are looked at: no padding, and no special ones."""
+    if choice.words is None:
+        return found
+    length = choice.words.lengths[view.item]
+    left = without_padding(found, length)
+    return hide(left, _kept(choice, view)) if view.plain else left
+
+
+def _kept(choice: Choice, view: View) -> list[int]:
+    """Positions of the tokens that are not special; all, where there is no other."""
+    assert choice.words is not None
+    special = choice.words.special[view.item]
+    return [n for n, flag in enumerate(special) if not flag] or list(range(len(special)))
+
+
+def _labels(choice: Choice, view: View) -> Sequence[str] | None:
+    labels = choice.labels(view.item)
+    return [labels[n] for n in _kept(choice, view)] if labels and view.plain else labels
+
+
+def _controls(choice: Choice, trace: Trace, view: View) -> None:
     st.segmented_control("step", list(_map_steps(trace)), key="w_map_step", required=True)
     st.number_input("batch item", 0, trace.config.batch - 1, step=1, key="w_item", width=130)
     weights = view.step in ("softmax", "dropout")
     st.selectbox("scale", SCALES, key="w_colour_scale", disabled=not weights, width=190)
     if trace.config.time > FOCUS:
         st.selectbox("pooling", ("max", "mean"), key="w_pooling", width=130)
+    if choice.words is not None:
+        st.toggle(
+            "hide special tokens", key="w_plain",
+            help="[CLS] and [SEP] soak up attention. Without them every row of weights is "
+            "renormalised over the words.",
+        )  # fmt: skip
 
 
-def _stats(choice: Choice, trace: Trace, item: int) -> HeadStats:
-    found: HeadStats = runs.derived(
-        choice, ("stats", item), lambda: head_stats(maps.head_maps(trace, "softmax", item))
-    )
+def _stats(choice: Choice, trace: Trace, view: View) -> HeadStats:
+    def run() -> HeadStats:
+        return head_stats(_shown(choice, maps.head_maps(trace, "softmax", view.item), view))
+
+    found: HeadStats = runs.derived(choice, ("stats", view.item, view.plain), run)
     return found
 
 
@@ -142,7 +175,7 @@ def _focus_on(head: str) -> None:
 
 
 def _focus(
-    choice: Choice,
+    tokens: Sequence[str] | None,
     found: HeadMaps,
     drawn: tuple[Pooled, Scaled],
     stats: HeadStats,
@@ -153,7 +186,7 @@ def _focus(
     pooled, scaled = drawn
     name = map_name(view.step)
     keys, entropy = stats.effective_keys[view.head], number(stats.entropy[view.head], 3)
-    labels = cell_labels(pooled, choice.tokens)
+    labels = cell_labels(pooled, tokens)
     hover = Hover(labels, *_told(found, pooled, view), ranges=pooled.factor > 1)
     alt = f"{name} of head {view.head}: query from the top, key from the left"
     note = f'<div class="key">{_pooling(pooled)} a cell</div>' if pooled.factor > 1 else ""

@@ -6,7 +6,7 @@ import streamlit as st
 
 from mha_core.proofs import Proof
 from pages.shared import look, runs
-from pages.shared.state import Choice
+from pages.shared.choice import Choice
 
 PAINT = 0.35  # seconds the browser takes to paint the rest
 WAITS = 10  # looks, meanwhile, whether another run is wanted

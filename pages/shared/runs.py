@@ -2,65 +2,24 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
-import cachetools
-import psutil
 import streamlit as st
 
 from mha_core import MHAConfig, Trace, budget, trace_forward
 from mha_core.inputs import text_input
 from mha_core.proofs import Proof, prove
 from mha_core.trace import timed
-from pages.shared.state import Choice
-
-
-class _Store:
-    """A cache bounded in bytes. What is larger than all of it is held alone, one at a time."""
-
-    def __init__(self, limit: int) -> None:
-        self._lock = threading.Lock()
-        self._cache: cachetools.LRUCache[Any, tuple[int, Any]] = cachetools.LRUCache(
-            limit, getsizeof=lambda sized: sized[0]
-        )
-        self._large: tuple[Any, Any] | None = None
-
-    def has(self, key: Any) -> bool:
-        with self._lock:
-            return key in self._cache
-
-    def get(self, key: Any, make: Callable[[], Any], size: Callable[[Any], int]) -> Any:
-        with self._lock:
-            if self._large is not None and self._large[0] == key:
-                return self._large[1]
-            if key in self._cache:
-                return self._cache[key][1]
-        made = make()  # unlocked: two sessions may compute the same, none waits for another
-        self.put(key, made, size)
-        return made
-
-    def put(self, key: Any, made: Any, size: Callable[[Any], int]) -> None:
-        with self._lock:
-            sized = max(1, size(made))
-            if sized <= self._cache.maxsize:
-                self._cache[key] = (sized, made)
-            else:
-                self._cache.clear()
-                self._large = (key, made)
+from pages.shared import layers
+from pages.shared.choice import Choice
+from pages.shared.store import store
 
 
 @st.cache_resource(show_spinner=False)
 def _warm_up() -> None:
     """One small run: what torch loads when first used is not to be timed as a forward."""
     trace_forward(MHAConfig())
-
-
-@st.cache_resource(show_spinner=False)
-def _store(kind: str) -> _Store:
-    limit = min(2**30, psutil.virtual_memory().total // 8) if kind == "traces" else 2**24
-    return _Store(limit)
 
 
 def check(choice: Choice) -> None:
@@ -74,36 +33,35 @@ def trace(choice: Choice, *, clock: bool = False) -> Trace:
     _warm_up()
 
     def run() -> Trace:
+        if choice.origin is not None:
+            return layers.retraced(choice.origin).trace
         x = None if choice.tokens is None else text_input(choice.config, choice.tokens)
         return trace_forward(choice.config, x=x, clock=False)
 
-    traces = _store("traces")
-    found: Trace = traces.get(choice, run, _size)
+    traces = store("traces")
+    found: Trace = traces.get(choice, run, layers.trace_bytes)
     if clock and found.milliseconds is None:
         found = timed(found)
-        traces.put(choice, found, _size)
+        traces.put(choice, found, layers.trace_bytes)
     return found
-
-
-def _size(trace: Trace) -> int:
-    return trace.kept_bytes + _weights(trace)
-
-
-def _weights(trace: Trace) -> int:
-    return sum(parameter.nbytes for parameter in trace.module.parameters())
 
 
 def proofs(choice: Choice) -> list[Proof]:
     """The proofs of a choice's trace."""
-    found: list[Proof] = _store("proofs").get(choice, lambda: prove(trace(choice)), lambda _: 4096)
+
+    def run() -> list[Proof]:
+        made = prove(trace(choice))
+        return made if choice.origin is None else [layers.same(choice.origin), *made]
+
+    found: list[Proof] = store("proofs").get(choice, run, lambda _: 4096)
     return found
 
 
 def proved(choice: Choice) -> bool:
     """Whether the proofs of a choice are at hand."""
-    return _store("proofs").has(choice)
+    return store("proofs").has(choice)
 
 
 def derived(choice: Choice, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     """Something small computed from a choice's trace, e.g. the statistics of its heads."""
-    return _store("derived").get((choice, what), make, lambda _: 16384)
+    return store("derived").get((choice, what), make, lambda _: 16384)

@@ -10,8 +10,10 @@ import streamlit as st
 from mha_core.devices import DEVICES, DTYPES, missing_device
 from mha_core.errors import ConfigError
 from pages.shared import runs, state
+from pages.shared.choice import Choice
 from pages.shared.compare_section import pin_button
-from pages.shared.state import LIMITS, Choice
+from pages.shared.source_section import source_chooser, source_controls
+from pages.shared.state import LIMITS
 
 STOPS = {
     "batch": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64),
@@ -66,23 +68,33 @@ def sidebar(choice: Choice | None, error: ConfigError | None) -> None:
     with st.sidebar:
         st.html(BRAND)
         _presets()
-        for name in ("batch", "time", "d_model", "heads"):
-            _size(name, stored, error)
-        _width(stored)
-        _error(error, {"device", "dtype", "seed", "dropout", "bias", "scale", "fill"}, others=True)
-        _causal(stored)
-        _input(stored, error)
-        # Closed, it costs nothing: what is in it is drawn once it is open.
-        more = st.expander(
-            "seed, dtype, device, dropout, bias, scale, fill", key="w_more", on_change="rerun"
-        )
-        if more.open:
-            with more:
-                _more(stored)
+        source_chooser(stored)
+        if stored["source"] == "random":
+            _random(stored, error)
+        else:
+            source_controls(stored, choice)
+            _error(error, set(), others=True)
         if choice is not None:
             pin_button(choice)
         for notice in st.session_state.get("notices", []):
             st.warning(notice, icon=":material/link_off:")
+
+
+def _random(stored: dict[str, Any], error: ConfigError | None) -> None:
+    """The sizes and settings of random weights."""
+    for name in ("batch", "time", "d_model", "heads"):
+        _size(name, stored, error)
+    _width(stored)
+    _error(error, {"device", "dtype", "seed", "dropout", "bias", "scale", "fill"}, others=True)
+    _causal(stored)
+    _input(stored, error)
+    # Closed, it costs nothing: what is in it is drawn once it is open.
+    more = st.expander(
+        "seed, dtype, device, dropout, bias, scale, fill", key="w_more", on_change="rerun"
+    )
+    if more.open:
+        with more:
+            _more(stored)
 
 
 def _presets() -> None:
@@ -127,13 +139,17 @@ def _width(stored: dict[str, Any]) -> None:
 
 def _error(error: ConfigError | None, names: set[str], *, others: bool = False) -> None:
     """The error, where its control is, with one-click repairs."""
-    known = {"batch", "time", "d_model", "heads", "text"}
+    # With a real model every error stands in one place, under its controls.
+    real = state.values()["source"] != "random"
+    known = set() if real else {"batch", "time", "d_model", "heads", "text"}
     if error is None or not (error.field in names or (others and error.field not in known)):
         return
     st.error(str(error), icon=":material/error:")
     # A text sets its own time: a repair of it would do nothing.
     by_text = state.values()["input"] == "text"
-    offered = [repair for repair in error.repairs if not (by_text and "time" in repair)]
+    offered = [
+        repair for repair in error.repairs if not real and not (by_text and "time" in repair)
+    ]
     with st.container(horizontal=True, key=f"repairs_{error.field}", gap="small"):
         for n, repair in enumerate(offered[:4]):
             label = ", ".join(f"{name} {value}" for name, value in repair.items())

