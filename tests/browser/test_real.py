@@ -60,7 +60,7 @@ def test_special_tokens_can_be_hidden(opened: Opened) -> None:
     app.toggle("w_plain")
     app.fill(app.widget("w_item").locator("input"), "1")
     expect(app.page.locator(".heads .map .ylab span").nth(1)).to_have_text("hi")
-    expect(app.map.locator(".pic.some")).to_have_count(1)
+    expect(app.page.locator(".heads .map .pic.some")).to_have_count(1)
 
 
 def test_no_text_is_refused_beside_the_last_view(opened: Opened) -> None:
