@@ -1,8 +1,10 @@
-"""The program behind a view of the built-in model: complete, and the same numbers."""
+"""The programs behind views of real weights: complete, and the same numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from mha_core.config import MHAConfig
 
 _PROGRAM = '''"""One layer of MiniLM-L6 by hand, against the model's own attention.
 
@@ -65,6 +67,80 @@ def program(layer: int, texts: Sequence[str], pair: str | None = None) -> str:
     return _PROGRAM.format(
         layer=layer,
         texts=ascii(list(texts)),
-        pair="" if pair is None else f"pair = [{ascii(pair)}]\n",
+        pair="" if pair is None else f"pair = [{pair!a}]\n",
         given="texts" if pair is None else "texts, pair",
     )
+
+
+_ANY = '''"""One layer of a model through this project's own forward."""
+
+from mha_core.models import traced
+from mha_core.models.hub import load
+
+model = load({source!a})
+encoded = model.encode({texts}, {pair!a})
+one = traced(model.model, encoded.inputs, layer={layer})
+weights, output = one.trace.weights, one.trace.output
+print(one.trace.table())
+print(f"largest difference from the model's own weights: {{one.weights_difference:.1e}}")
+'''
+
+
+def any_model(source: str, layer: int, texts: Sequence[str], pair: str | None = None) -> str:
+    """Python source for a layer of another model of transformers."""
+    return _ANY.format(source=source, layer=layer, texts=ascii(list(texts)), pair=pair)
+
+
+_VISION = '''"""One layer of DINOv2-small on a picture, through this project's own forward."""
+
+from mha_core.models import retrace
+from mha_core.models.vision import load_vision, sample_image
+
+model = load_vision()
+prepared = model.prepare(sample_image())  # or: open("picture.jpg", "rb").read()
+one = retrace(model.capture(prepared, {layer}))
+weights, output = one.trace.weights, one.trace.output
+print(one.trace.table())
+print(f"largest difference from the model's own weights: {{one.weights_difference:.1e}}")
+'''
+
+
+def vision(layer: int) -> str:
+    """Python source for a layer of the vision model."""
+    return _VISION.format(layer=layer)
+
+
+_OWN = '''"""The weights of a file through this project's own forward."""
+
+from pathlib import Path
+
+from mha_core import MHAConfig, trace_forward
+from mha_core.inputs import text_input
+from mha_core.layouts import build, find_layers, read_state
+
+file = {file!a}
+state = read_state(Path(file).read_bytes(), file)
+layer = next(found for found in find_layers(state) if found.prefix == {prefix!a})
+module = build(state, layer, {answers})
+config = MHAConfig(
+    batch={c.batch}, time={c.time}, d_model={c.d_model}, heads={c.heads},
+    causal={c.causal}, bias={c.bias}, dtype={c.dtype!r}, seed={c.seed},
+)
+x = {x}
+trace = trace_forward(config, module, x=x)
+weights, output = trace.weights, trace.output
+print(trace.table())
+'''
+
+
+def own_weights(
+    config: MHAConfig,
+    file: str,
+    prefix: str,
+    answers: Mapping[str, int | str],
+    tokens: Sequence[str] | None = None,
+) -> str:
+    """Python source for a layer whose weights are in a file."""
+    given = ", ".join(f"{name}={value!r}" for name, value in answers.items())
+    x = "None" if tokens is None else f"text_input(config, {list(tokens)!a})"
+    return _OWN.format(file=file, prefix=prefix, answers=given, c=config, x=x)

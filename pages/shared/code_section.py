@@ -6,7 +6,8 @@ import streamlit as st
 
 from mha_core import listing
 from mha_core.models import listing as real
-from pages.shared.choice import Choice
+from mha_core.models.hub import MINILM
+from pages.shared.choice import Choice, Origin, Picture, Weights
 
 
 def code_section(choice: Choice) -> None:
@@ -18,6 +19,15 @@ def code_section(choice: Choice) -> None:
 
 
 def _program(choice: Choice) -> str:
-    if choice.origin is not None:
-        return real.program(choice.origin.layer, choice.origin.texts, choice.origin.pair)
+    match choice.origin:
+        case Origin(model=source, layer=layer, texts=texts, pair=pair):
+            return (
+                real.program(layer, texts, pair)
+                if source == MINILM
+                else real.any_model(source, layer, texts, pair)
+            )
+        case Picture(layer=layer):
+            return real.vision(layer)
+        case Weights(file=file, prefix=prefix, answers=answers):
+            return real.own_weights(choice.config, file, prefix, dict(answers), choice.tokens)
     return listing.program(choice.config, choice.tokens)

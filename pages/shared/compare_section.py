@@ -16,7 +16,7 @@ from mha_core.maps import Pooled, Scaled
 from mha_core.palette import Palette
 from mha_core.steps import NINE, map_name
 from pages.shared import look, runs
-from pages.shared.choice import Choice
+from pages.shared.choice import Choice, Origin, Picture, Weights
 from pages.shared.proof_section import proof_cards
 
 LIMIT = 48  # cells a side of each of the three maps
@@ -77,9 +77,18 @@ def _settings(a: Choice, b: Choice) -> str:
 
 
 def _input(choice: Choice) -> str:
-    if choice.origin is not None:
-        texts = " | ".join((*choice.origin.texts, *filter(None, [choice.origin.pair])))
-        return f"{choice.origin.name}, layer {choice.origin.layer}: {texts}"
+    match choice.origin:
+        case Origin(name=name, layer=layer, texts=texts, pair=pair):
+            words = " | ".join((*texts, *([pair] if pair else [])))
+            return f"{name}, layer {layer}: {words}"
+        case Picture(name=name, layer=layer):
+            return f"{name}, layer {layer}"
+        case Weights(file=file, prefix=prefix):
+            return f"{file} {prefix}: {_words(choice)}"
+    return _words(choice)
+
+
+def _words(choice: Choice) -> str:
     return "random" if choice.tokens is None else " ".join(choice.tokens)
 
 

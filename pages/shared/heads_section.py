@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from mha_core import Trace, maps
+from mha_core import maps
 from mha_core.figures.focus import cell_labels
 from mha_core.figures.focus_html import Hover, map_html
 from mha_core.figures.raster import tiles
@@ -17,10 +17,9 @@ from mha_core.figures.text import number
 from mha_core.head_stats import HeadStats, head_stats
 from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling, Scaled
 from mha_core.palette import Palette
-from mha_core.steps import MAP_STEPS, map_name
-from mha_core.token_view import hide, without_padding
+from mha_core.steps import map_name
 from pages.shared import look, runs
-from pages.shared.choice import Choice
+from pages.shared.heads import Heads
 
 FOCUS = 96  # cells a side sent for the focus map
 EXACT_BESIDE = 64  # cells a side up to which the hover carries a second value
@@ -44,17 +43,17 @@ def tile_limit(heads: int) -> int:
 
 
 @st.fragment
-def heads_section(choice: Choice, trace: Trace) -> None:
+def heads_section(heads: Heads) -> None:
     """Overview of all heads, and one in focus."""
     c = look.colours()
     look.section("Heads", "query from the top, key from the left · hatched = masked, not zero")
-    view = _view(choice, trace)
+    view = _view(heads)
     controls = st.container(horizontal=True, key="heads_controls", vertical_alignment="bottom")
-    found = _shown(choice, maps.head_maps(trace, view.step, view.item), view)
-    stats = _stats(choice, trace, view)
-    labels = _labels(choice, view)
+    found = heads.shown(view.step, view.item, plain=view.plain)
+    stats = _stats(heads, view)
+    labels = heads.names(view.item, plain=view.plain)
     large = maps.scaled(found, FOCUS, view.how, view.scale)
-    limit = tile_limit(trace.config.heads)
+    limit = tile_limit(heads.heads)
     small = large if limit == FOCUS else maps.scaled(found, limit, view.how, view.scale)
     overview = _overview(small, stats, view, c)
     focus = _focus(labels, found, large, stats, view, c)
@@ -67,64 +66,38 @@ def heads_section(choice: Choice, trace: Trace) -> None:
     # painted before them.
     look.let_paint()
     with controls:
-        _controls(choice, trace, view)
+        _controls(heads, view)
     more = st.expander("Statistics of each head", key="w_stats", on_change="rerun")
     if more.open:
         more.html(_statistics(stats, c))
 
 
-def _map_steps(trace: Trace) -> dict[str, str]:
-    return {map_name(step): step for step in MAP_STEPS if step in trace}
-
-
-def _view(choice: Choice, trace: Trace) -> View:
+def _view(heads: Heads) -> View:
     """What the controls say; where the run has no such step, item or head, the nearest."""
     kept = st.session_state
-    steps = _map_steps(trace)
-    if kept.get("w_map_step") not in steps:
+    if kept.get("w_map_step") not in heads.steps:
         kept["w_map_step"] = "weights"
-    kept["w_item"] = min(kept.get("w_item", 0), trace.config.batch - 1)
+    kept["w_item"] = min(kept.get("w_item", 0), heads.batch - 1)
     kept.setdefault("w_colour_scale", SCALES[0])
     kept.setdefault("w_pooling", "max")
     return View(
-        step=steps[kept["w_map_step"]],
+        step=heads.steps[kept["w_map_step"]],
         item=kept["w_item"],
         scale=kept["w_colour_scale"],
         how="mean" if kept["w_pooling"] == "mean" else "max",
-        head=min(kept.get("head", 0), trace.config.heads - 1),
-        plain=choice.words is not None and bool(kept.get("w_plain", False)),
+        head=min(kept.get("head", 0), heads.heads - 1),
+        plain=heads.words is not None and bool(kept.get("w_plain", False)),
     )
 
 
-def _shown(choice: Choice, found: HeadMaps, view: View) -> HeadMaps:
-    """Of a real model's maps, the tokens that are looked at: no padding, and no special ones."""
-    if choice.words is None:
-        return found
-    length = choice.words.lengths[view.item]
-    left = without_padding(found, length)
-    return hide(left, _kept(choice, view)) if view.plain else left
-
-
-def _kept(choice: Choice, view: View) -> list[int]:
-    """Positions of the tokens that are not special; all, where there is no other."""
-    assert choice.words is not None
-    special = choice.words.special[view.item]
-    return [n for n, flag in enumerate(special) if not flag] or list(range(len(special)))
-
-
-def _labels(choice: Choice, view: View) -> Sequence[str] | None:
-    labels = choice.labels(view.item)
-    return [labels[n] for n in _kept(choice, view)] if labels and view.plain else labels
-
-
-def _controls(choice: Choice, trace: Trace, view: View) -> None:
-    st.segmented_control("step", list(_map_steps(trace)), key="w_map_step", required=True)
-    st.number_input("batch item", 0, trace.config.batch - 1, step=1, key="w_item", width=130)
+def _controls(heads: Heads, view: View) -> None:
+    st.segmented_control("step", list(heads.steps), key="w_map_step", required=True)
+    st.number_input("batch item", 0, heads.batch - 1, step=1, key="w_item", width=130)
     weights = view.step in ("softmax", "dropout")
     st.selectbox("scale", SCALES, key="w_colour_scale", disabled=not weights, width=190)
-    if trace.config.time > FOCUS:
+    if heads.time > FOCUS:
         st.selectbox("pooling", ("max", "mean"), key="w_pooling", width=130)
-    if choice.words is not None:
+    if heads.words is not None:
         st.toggle(
             "hide special tokens", key="w_plain",
             help="[CLS] and [SEP] soak up attention. Without them every row of weights is "
@@ -132,11 +105,11 @@ def _controls(choice: Choice, trace: Trace, view: View) -> None:
         )  # fmt: skip
 
 
-def _stats(choice: Choice, trace: Trace, view: View) -> HeadStats:
+def _stats(heads: Heads, view: View) -> HeadStats:
     def run() -> HeadStats:
-        return head_stats(_shown(choice, maps.head_maps(trace, "softmax", view.item), view))
+        return head_stats(heads.shown("softmax", view.item, plain=view.plain))
 
-    found: HeadStats = runs.derived(choice, ("stats", view.item, view.plain), run)
+    found: HeadStats = runs.derived(heads.key, ("stats", view.item, view.plain), run)
     return found
 
 

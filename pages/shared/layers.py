@@ -1,51 +1,81 @@
-"""Layers of real models: each model loaded once for all sessions, what ran kept for a while."""
+"""Layers of text models: each model loaded once for all sessions, what ran kept for a while."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import streamlit as st
 
-from mha_core import MHAConfig, Trace, budget
+from mha_core import MHAConfig, budget
 from mha_core.models.hub import MINILM, Encoded, TextModel, load
-from mha_core.models.layer import TOLERANCE, Captured, Retraced, configuration, retrace
-from mha_core.proofs import Proof
-from pages.shared.choice import Choice, Origin, Words
+from mha_core.models.layer import Captured, configuration
+from pages.shared.choice import Choice, Given, Origin, Words
 from pages.shared.store import store
+from pages.shared.uploads import Waiting
 
 NAMES = {MINILM: "MiniLM-L6"}
+OTHER = "other"
 
 
-@st.cache_resource(show_spinner="Loading the model, once", max_entries=2)
-def text_model(source: str) -> TextModel:
+@st.cache_resource(show_spinner="Loading the model, once", max_entries=3)
+def text_model(source: str, *, download: bool = False) -> TextModel:
     """A model that several sessions use: nothing of it is changed."""
-    return load(source)
+    return load(source, download=download)
 
 
-def choice(source: str, layer: int, sentences: str, pair: str) -> Choice:
-    """A layer of a model on sentences, one a line.
+def source_of(stored: dict[str, Any]) -> tuple[str, bool]:
+    """The model asked for, and whether it may be fetched.
+
+    Raises:
+        Waiting: another model is wanted, and none was named yet.
+    """
+    if stored["source"] != OTHER:
+        return stored["source"], False
+    name = stored["model"].strip()
+    if not name:
+        raise Waiting(
+            "model", "none yet", "must be a local folder, or the id of a model on the hub"
+        )
+    return name, bool(stored["download"])
+
+
+def choice(stored: dict[str, Any]) -> Choice | Given:
+    """A layer of a model on sentences, one a line; its maps alone where it is not plain.
 
     Raises:
         ConfigError: naming the field at fault.
+        Waiting: no model was named yet.
     """
-    texts = tuple(line for line in sentences.splitlines() if line.strip())
-    origin = Origin(source, layer, texts, pair.strip() or None, NAMES.get(source, source))
+    source, download = source_of(stored)
+    model = text_model(source, download=download)
+    texts = tuple(line for line in stored["sentences"].splitlines() if line.strip())
+    pair = stored["pair"].strip() or None
+    origin = Origin(source, stored["layer"], texts, pair, model.name, download)
     encoded = _encoded(origin)
-    model = text_model(source)
     batch, time = encoded.inputs["input_ids"].shape
     # Before it runs: what it will take is known from its sizes.
-    budget.check(MHAConfig(batch=batch, time=time, d_model=model.d_model, heads=model.heads))
+    budget.check(MHAConfig(batch=batch, time=time, d_model=model.heads * 64, heads=model.heads))
     words = Words(encoded.tokens, encoded.special, encoded.lengths)
-    return Choice(configuration(captured(origin)), None, origin, words)
+    taken = captured(origin)
+    if taken.module is None:
+        heads = taken.weights.shape[1]
+        notes = tuple(f"Not plain multi-head attention: {why}." for why in taken.uncovered)
+        return Given(origin, taken.name, batch, heads, time, None, words, notes)
+    return Choice(configuration(taken), None, origin, words)
 
 
 def _encoded(origin: Origin) -> Encoded:
-    return text_model(origin.model).encode(origin.texts, origin.pair)
+    model = text_model(origin.model, download=origin.download)
+    return model.encode(origin.texts, origin.pair)
 
 
 def captured(origin: Origin) -> Captured:
     """What the layer was given, and what the model made of it."""
 
     def run() -> Captured:
-        return text_model(origin.model).capture(_encoded(origin), origin.layer)
+        model = text_model(origin.model, download=origin.download)
+        return model.capture(_encoded(origin), origin.layer)
 
     found: Captured = store("captured").get(
         origin, run, lambda taken: taken.weights.nbytes + 2 * taken.x.nbytes
@@ -53,27 +83,5 @@ def captured(origin: Origin) -> Captured:
     return found
 
 
-def retraced(origin: Origin) -> Retraced:
-    """Our forward on the layer, not yet timed, with the differences from the model's own."""
-    found: Retraced = store("traces").get(
-        origin, lambda: retrace(captured(origin), clock=False), lambda one: trace_bytes(one.trace)
-    )
-    return found
-
-
-def trace_bytes(trace: Trace) -> int:
-    """Bytes of what a trace holds: its tensors and its module's weights."""
-    return trace.kept_bytes + sum(parameter.nbytes for parameter in trace.module.parameters())
-
-
-def same(origin: Origin) -> Proof:
-    """Our forward gives what the model itself gave."""
-    one = retraced(origin)
-    limit = TOLERANCE[one.trace.x.dtype]
-    return Proof(
-        f"equals {origin.name}",
-        one.weights_difference <= limit,  # `retrace` has refused what is not
-        f"weights {one.weights_difference:.1e}, output {one.output_difference:.1e}",
-        f"largest difference from the model's own layer {origin.layer}, over all batch items, "
-        "heads, queries and keys",
-    )
+def is_folder(name: str) -> bool:
+    return Path(name.strip()).expanduser().is_dir()

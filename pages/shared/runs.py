@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import streamlit as st
@@ -11,8 +11,8 @@ from mha_core import MHAConfig, Trace, budget, trace_forward
 from mha_core.inputs import text_input
 from mha_core.proofs import Proof, prove
 from mha_core.trace import timed
-from pages.shared import layers
-from pages.shared.choice import Choice
+from pages.shared import own_weights, retraced
+from pages.shared.choice import Choice, Origin, Picture
 from pages.shared.store import store
 
 
@@ -33,16 +33,17 @@ def trace(choice: Choice, *, clock: bool = False) -> Trace:
     _warm_up()
 
     def run() -> Trace:
-        if choice.origin is not None:
-            return layers.retraced(choice.origin).trace
+        if isinstance(choice.origin, Origin | Picture):
+            return retraced.retraced(choice.origin).trace
+        module = None if choice.origin is None else own_weights.made(choice.origin)
         x = None if choice.tokens is None else text_input(choice.config, choice.tokens)
-        return trace_forward(choice.config, x=x, clock=False)
+        return trace_forward(choice.config, module, x=x, clock=False)
 
     traces = store("traces")
-    found: Trace = traces.get(choice, run, layers.trace_bytes)
+    found: Trace = traces.get(choice, run, retraced.trace_bytes)
     if clock and found.milliseconds is None:
         found = timed(found)
-        traces.put(choice, found, layers.trace_bytes)
+        traces.put(choice, found, retraced.trace_bytes)
     return found
 
 
@@ -51,7 +52,9 @@ def proofs(choice: Choice) -> list[Proof]:
 
     def run() -> list[Proof]:
         made = prove(trace(choice))
-        return made if choice.origin is None else [layers.same(choice.origin), *made]
+        if isinstance(choice.origin, Origin | Picture):
+            return [retraced.same(choice.origin), *made]
+        return made
 
     found: list[Proof] = store("proofs").get(choice, run, lambda _: 4096)
     return found
@@ -62,6 +65,6 @@ def proved(choice: Choice) -> bool:
     return store("proofs").has(choice)
 
 
-def derived(choice: Choice, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """Something small computed from a choice's trace, e.g. the statistics of its heads."""
-    return store("derived").get((choice, what), make, lambda _: 16384)
+def derived(of: Hashable, what: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """Something small computed from a run or from maps, e.g. the statistics of heads."""
+    return store("derived").get((of, what), make, lambda _: 16384)

@@ -9,11 +9,12 @@ import streamlit as st
 
 from mha_core.devices import DEVICES, DTYPES, missing_device
 from mha_core.errors import ConfigError
-from pages.shared import runs, state
-from pages.shared.choice import Choice
+from pages.shared import runs, sources, state
+from pages.shared.choice import Choice, Given
 from pages.shared.compare_section import pin_button
 from pages.shared.source_section import source_chooser, source_controls
 from pages.shared.state import LIMITS
+from pages.shared.uploads import Waiting
 
 STOPS = {
     "batch": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64),
@@ -44,7 +45,7 @@ HELP = {
 }
 
 
-def resolve() -> tuple[Choice | None, ConfigError | None]:
+def resolve() -> tuple[Choice | Given | None, ConfigError | None]:
     """What to show, and why the present choice cannot run if it cannot.
 
     Then the last that could is shown, or None where there is none yet. The one place where a
@@ -52,17 +53,18 @@ def resolve() -> tuple[Choice | None, ConfigError | None]:
     """
     stored = state.values()
     try:
-        wanted = state.choice(stored)
-        runs.check(wanted)
+        wanted = sources.choice(stored)
+        if isinstance(wanted, Choice):
+            runs.check(wanted)
     except ConfigError as error:
-        good: Choice | None = st.session_state.get("good")
+        good: Choice | Given | None = st.session_state.get("good")
         return good, error
     st.session_state["good"] = wanted
     state.sync_address(stored)
     return wanted, None
 
 
-def sidebar(choice: Choice | None, error: ConfigError | None) -> None:
+def sidebar(choice: Choice | Given | None, error: ConfigError | None) -> None:
     """Every control, with the error beside the one at fault; `choice` is what can be pinned."""
     stored = state.values()
     with st.sidebar:
@@ -73,8 +75,13 @@ def sidebar(choice: Choice | None, error: ConfigError | None) -> None:
             _random(stored, error)
         else:
             source_controls(stored, choice)
+            if stored["source"] == "weights":
+                for name in ("batch", "time"):
+                    _size(name, stored, None)
+                _causal(stored)
+                _input(stored, None)
             _error(error, set(), others=True)
-        if choice is not None:
+        if isinstance(choice, Choice):
             pin_button(choice)
         for notice in st.session_state.get("notices", []):
             st.warning(notice, icon=":material/link_off:")
@@ -143,6 +150,9 @@ def _error(error: ConfigError | None, names: set[str], *, others: bool = False) 
     real = state.values()["source"] != "random"
     known = set() if real else {"batch", "time", "d_model", "heads", "text"}
     if error is None or not (error.field in names or (others and error.field not in known)):
+        return
+    if isinstance(error, Waiting):
+        st.info(f"{error.field} {error.rule}", icon=":material/upload_file:")
         return
     st.error(str(error), icon=":material/error:")
     # A text sets its own time: a repair of it would do nothing.

@@ -15,10 +15,7 @@ import streamlit as st
 from mha_core import MHAConfig
 from mha_core.devices import DTYPES
 from mha_core.errors import ConfigError
-from mha_core.inputs import tokenize
 from mha_core.models.hub import MINILM
-from pages.shared import layers
-from pages.shared.choice import Choice
 
 LIMITS = {"batch": 64, "time": 2048, "d_model": 2048, "heads": 64}
 
@@ -51,11 +48,17 @@ _DEFAULTS: dict[str, Any] = {
     "layer": 0,
     "sentences": REAL_SENTENCE,
     "pair": "",
+    "model": "",
+    "download": False,
+    "prefix": "",
+    "answers": {},
 }
 
-# Fields that are not of the configuration; those of a real model come after the source.
+# Sources that an address can name. No file, folder or hub id: an address may come from anyone.
+_NAMED = ("random", MINILM, "picture")
+# Fields of a real model, and all that are not of the configuration.
 _REAL = ("layer", "sentences", "pair")
-_OWN = ("input", "text", "source", *_REAL)
+OWN = ("input", "text", "source", *_REAL, "model", "download", "prefix", "answers")
 
 
 @dataclass
@@ -114,46 +117,36 @@ def _settle() -> None:
         st.session_state["config"] |= change
 
 
-def choice(stored: dict[str, Any]) -> Choice:
-    """The fields as a configuration that can run.
-
-    Raises:
-        ConfigError: naming the field at fault.
-    """
-    if stored["source"] != "random":
-        return layers.choice(stored["source"], stored["layer"], stored["sentences"], stored["pair"])
-    tokens = None
-    settings = {name: value for name, value in stored.items() if name not in _OWN}
-    if stored["input"] == "text":
-        tokens = tuple(tokenize(stored["text"], limit=LIMITS["time"]))
-        settings["time"] = len(tokens)
-    return Choice(MHAConfig(**settings), tokens)
-
-
 def to_query(stored: dict[str, Any]) -> dict[str, str]:
-    """The fields as query parameters: the sizes, and whatever is not the default."""
-    query = {}
-    real = stored["source"] != "random"
-    for name, value in stored.items():
-        if (real and name not in ("source", *_REAL)) or (not real and name in _REAL):
-            continue
-        if name == "text" and stored["input"] != "text":
-            continue
-        if (name in LIMITS and not real) or value != _DEFAULTS[name]:
-            query[name] = str(int(value)) if isinstance(value, bool) else str(value)
-    return query
+    """The fields as query parameters: the sizes, and whatever is not the default.
+
+    None for what came in a file, or from a folder: no address can carry it.
+    """
+    source = stored["source"]
+    if source not in _NAMED:
+        return {}
+    if source == "random":
+        names = [name for name in stored if name not in OWN]
+        names += ["input", *(["text"] if stored["input"] == "text" else [])]
+    else:
+        names = ["source", "layer", *(["sentences", "pair"] if source == MINILM else [])]
+    shown = [name for name in names if (name in LIMITS) or stored[name] != _DEFAULTS[name]]
+    return {
+        name: str(int(stored[name])) if isinstance(stored[name], bool) else str(stored[name])
+        for name in shown
+    }
 
 
 def from_query(query: dict[str, str]) -> Parsed:
     """Query parameters as fields; what does not parse keeps its default, with a notice."""
     parsed = Parsed({})
     for name, text in query.items():
-        if name not in _DEFAULTS:
+        if name not in _DEFAULTS or name in ("model", "download", "prefix", "answers"):
             continue
         try:
             value = _parse(name, text)
             # Each value is checked alone; how they fit together is checked in the run.
-            if name not in (*_OWN, "d_model", "heads"):
+            if name not in (*OWN, "d_model", "heads"):
                 MHAConfig(**{name: value})
         except (ValueError, OverflowError):
             # As code: an address may come from anyone, and Markdown would load its pictures.
@@ -188,8 +181,7 @@ def _parse(name: str, text: str) -> Any:
     if name == "input":
         return text if text in ("random", "text") else _refuse(name, text)
     if name == "source":
-        # No folder and no hub id: an address may come from anyone.
-        return text if text in ("random", MINILM) else _refuse(name, text)
+        return text if text in _NAMED else _refuse(name, text)
     return text
 
 
