@@ -3,6 +3,7 @@
 from mha_core.attention import MultiHeadAttention, attend
 from mha_core.config import MHAConfig
 from mha_core.errors import BudgetError, ConfigError
+from mha_core.models import trace_layer
 from mha_core.records import Step
 from mha_core.trace import Trace, trace_forward
 
@@ -15,4 +16,5 @@ __all__ = [
     "Trace",
     "attend",
     "trace_forward",
+    "trace_layer",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mha_core import budget
 from mha_core.config import MHAConfig
@@ -12,7 +13,9 @@ from mha_core.devices import DEVICES, DTYPES
 from mha_core.errors import ConfigError
 from mha_core.inputs import text_input, tokenize
 from mha_core.models import retrace
-from mha_core.models.hub import load
+from mha_core.models.encoded import Encoded
+from mha_core.models.hub import TextModel, load
+from mha_core.models.images import ImageModel
 from mha_core.models.layer import configuration
 from mha_core.trace import Trace, trace_forward
 
@@ -61,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a hub id",
     )  # fmt: skip
     parser.add_argument("--layer", type=_integer, metavar="N", help="of the model (default: 0)")
+    parser.add_argument("--image", type=Path, metavar="FILE", help="a picture, for a vision model")
     parser.add_argument("--pair", help="a second sentence beside --text, for the model")
     parser.add_argument("--download", action="store_true", help="let a hub id be fetched")
 
@@ -89,9 +93,9 @@ def requested(options: argparse.Namespace) -> Input:
 
 
 def _random(options: argparse.Namespace) -> Input:
-    for name in ("layer", "pair"):
+    for name in ("layer", "pair", "image"):
         if getattr(options, name) is not None:
-            raise ConfigError(name, getattr(options, name), "needs --model")
+            raise ConfigError(name, str(getattr(options, name)), "needs --model")
     tokens = None
     if options.text is not None:
         tokens = tokenize(_utf8("text", options.text))
@@ -122,20 +126,40 @@ def _real(options: argparse.Namespace) -> Input:
             raise ConfigError(
                 name, value, "is set by the model", works=f"Leave out --{name.replace('_', '-')}"
             )
-    if options.text is None:
-        raise ConfigError("text", "", "must be given with --model")
-    texts = [line for line in _utf8("text", options.text).splitlines() if line.strip()]
-    pair = None if options.pair is None else _utf8("pair", options.pair)
     model = load(options.model, download=options.download)
-    encoded = model.encode(texts, pair)
-    batch, time = encoded.inputs["input_ids"].shape
-    budget.check(MHAConfig(batch=batch, time=time, d_model=model.d_model, heads=model.heads))
+    if isinstance(model, ImageModel):
+        encoded = model.encode(_picture(options))
+    else:
+        encoded = _sentences(options, model)
+    batch, time = len(encoded.tokens), len(encoded.tokens[0])
+    width = -(-model.d_model // model.heads) * model.heads
+    budget.check(MHAConfig(batch=batch, time=time, d_model=width, heads=model.heads))
     captured = model.capture(encoded, 0 if options.layer is None else options.layer)
 
     def run(_keep: Sequence[str], profile: bool) -> Trace:
         return retrace(captured, profile=profile).trace
 
     return Input(configuration(captured), encoded.tokens, run)
+
+
+def _sentences(options: argparse.Namespace, model: TextModel) -> Encoded:
+    if options.image is not None:
+        raise ConfigError("image", str(options.image), f"is nothing that {model.name} reads")
+    if options.text is None:
+        raise ConfigError("text", "", f"must be given: {model.name} reads sentences")
+    texts = [line for line in _utf8("text", options.text).splitlines() if line.strip()]
+    pair = None if options.pair is None else _utf8("pair", options.pair)
+    return model.encode(texts, pair)
+
+
+def _picture(options: argparse.Namespace) -> bytes:
+    for name in ("text", "pair"):
+        if getattr(options, name) is not None:
+            raise ConfigError(name, getattr(options, name), "is nothing that a vision model reads")
+    if options.image is None:
+        raise ConfigError("image", "", "must be given: a vision model reads a picture")
+    image: Path = options.image
+    return image.read_bytes()
 
 
 def _utf8(field: str, text: str) -> str:

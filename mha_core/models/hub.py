@@ -16,10 +16,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import nn
 
 from mha_core.errors import ConfigError
 from mha_core.models.capture import capture
+from mha_core.models.encoded import Encoded
+from mha_core.models.images import ImageModel
 from mha_core.models.layer import Captured
 
 MINILM = "minilm"
@@ -30,23 +32,6 @@ _SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 LONGEST = 200_000  # characters of a text that is tokenized at all
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Texts as a model reads them.
-
-    Attributes:
-        inputs: keyword arguments of the model's forward, (batch, time).
-        tokens: one tuple a batch item, padding included, as the tokenizer writes them.
-        special: True where a token is one the tokenizer adds, e.g. [CLS], or padding.
-        lengths: tokens of each item without padding.
-    """
-
-    inputs: dict[str, Tensor]
-    tokens: tuple[tuple[str, ...], ...]
-    special: tuple[tuple[bool, ...], ...]
-    lengths: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -130,7 +115,7 @@ class TextModel:
         return capture(self.model, encoded.inputs, layer, name=self.name)
 
 
-def load(source: str, *, download: bool = False) -> TextModel:
+def load(source: str, *, download: bool = False) -> TextModel | ImageModel:
     """Loads a model, once: who calls keeps it.
 
     Args:
@@ -173,21 +158,33 @@ def _minilm() -> Path:
     return folder
 
 
-def _read(place: str, name: str, *, local: bool) -> TextModel:
+def _read(place: str, name: str, *, local: bool) -> TextModel | ImageModel:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     import transformers  # slow to import: only where a model is wanted
 
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     options: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+        config = transformers.AutoConfig.from_pretrained(place, **options)
+        sees = hasattr(config, "patch_size") and not hasattr(config, "vocab_size")
+        reader = transformers.AutoImageProcessor if sees else transformers.AutoTokenizer
+        reads = reader.from_pretrained(place, **options)
         model = transformers.AutoModel.from_pretrained(
             place, use_safetensors=True, attn_implementation="eager", **options
         )
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise ConfigError("model", name, f"cannot be loaded: {first[0][:200]}") from error
-    return text_model(model, tokenizer, name)
+    return image_model(model, reads, name) if sees else text_model(model, reads, name)
+
+
+def image_model(model: Any, processor: Any, name: str) -> ImageModel:
+    """A vision model of transformers and what prepares its pictures, as they come.
+
+    Raises:
+        ConfigError: its configuration does not say how many layers and heads it has.
+    """
+    return ImageModel(name, model.eval().requires_grad_(False), processor, *_sizes(model, name))
 
 
 def text_model(model: Any, tokenizer: Any, name: str) -> TextModel:
@@ -196,15 +193,8 @@ def text_model(model: Any, tokenizer: Any, name: str) -> TextModel:
     Raises:
         ConfigError: its configuration does not say how many layers and heads it has.
     """
+    layers, heads, d_model = _sizes(model, name)
     config = model.config
-    sizes = [
-        int(value)
-        for field in ("num_hidden_layers", "num_attention_heads", "hidden_size")
-        if isinstance(value := getattr(config, field, None), int)
-    ]
-    if len(sizes) < 3:
-        raise ConfigError("model", name, "does not say how many layers and heads it has")
-    layers, heads, d_model = sizes
     limits = (
         getattr(config, "max_position_embeddings", None),
         getattr(tokenizer, "model_max_length", None),
@@ -213,3 +203,15 @@ def text_model(model: Any, tokenizer: Any, name: str) -> TextModel:
     return TextModel(
         name, model.eval().requires_grad_(False), tokenizer, layers, heads, d_model, limit
     )
+
+
+def _sizes(model: Any, name: str) -> tuple[int, int, int]:
+    fields = ("num_hidden_layers", "num_attention_heads", "hidden_size")
+    sizes = [
+        int(value)
+        for field in fields
+        if isinstance(value := getattr(model.config, field, None), int)
+    ]
+    if len(sizes) < len(fields):
+        raise ConfigError("model", name, "does not say how many layers and heads it has")
+    return sizes[0], sizes[1], sizes[2]

@@ -77,8 +77,8 @@ _ANY = '''"""One layer of a model through this project's own forward."""
 from mha_core.models import traced
 from mha_core.models.hub import load
 
-model = load({source!a})
-encoded = model.encode({texts}, {pair!a})
+model = load({source!a}, download={download})
+encoded = model.encode({given})
 one = traced(model.model, encoded.inputs, layer={layer})
 weights, output = one.trace.weights, one.trace.output
 print(one.trace.table())
@@ -86,9 +86,17 @@ print(f"largest difference from the model's own weights: {{one.weights_differenc
 '''
 
 
-def any_model(source: str, layer: int, texts: Sequence[str], pair: str | None = None) -> str:
-    """Python source for a layer of another model of transformers."""
-    return _ANY.format(source=source, layer=layer, texts=ascii(list(texts)), pair=pair)
+def any_model(
+    source: str,
+    layer: int,
+    texts: Sequence[str],
+    pair: str | None = None,
+    *,
+    download: bool = False,
+) -> str:
+    """Python source for a layer of another model of transformers; without texts, on a picture."""
+    given = f"{list(texts)!a}, {pair!a}" if texts else 'open("picture.jpg", "rb").read()'
+    return _ANY.format(source=source, layer=layer, given=given, download=download)
 
 
 _VISION = '''"""One layer of DINOv2-small on a picture, through this project's own forward."""

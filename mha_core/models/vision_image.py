@@ -67,7 +67,7 @@ def prepare(image: Image.Image | bytes) -> Prepared:
     Raises:
         ConfigError: not a picture, broken, or over a limit, which is named with the size.
     """
-    flat = _decoded(image)
+    flat = decoded(image)
     small, box = _square(flat, SIZE)
     shown, _ = _square(flat, SHOWN)
     # (224, 224, 3) -> (1, 3, 224, 224)
@@ -75,7 +75,7 @@ def prepare(image: Image.Image | bytes) -> Prepared:
     return Prepared(torch.from_numpy(values).permute(2, 0, 1)[None].contiguous(), shown, box)
 
 
-def _decoded(image: Image.Image | bytes) -> Image.Image:
+def decoded(image: Image.Image | bytes) -> Image.Image:
     """RGB, upright, of the size it came in."""
     if isinstance(image, bytes):
         return _decoded_file(image)

@@ -19,6 +19,7 @@ class Origin:
         pair: a second sentence beside the only text.
         name: of the model, for people.
         download: whether a hub id may be fetched.
+        picture: digest of the picture that a vision model is given; "" for text.
     """
 
     model: str
@@ -27,6 +28,7 @@ class Origin:
     pair: str | None
     name: str
     download: bool = False
+    picture: str = ""
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ def code_section(choice: Choice) -> None:
 
 def _program(choice: Choice) -> str:
     match choice.origin:
-        case Origin(model=source, layer=layer, texts=texts, pair=pair):
+        case Origin(model=source, layer=layer, texts=texts, pair=pair, download=download):
             return (
                 real.program(layer, texts, pair)
                 if source == MINILM
-                else real.any_model(source, layer, texts, pair)
+                else real.any_model(source, layer, texts, pair, download=download)
             )
         case Picture(layer=layer):
             return real.vision(layer)

@@ -11,6 +11,7 @@ from mha_core.errors import ConfigError, human_bytes
 from mha_core.export import FORMATS, MAPS, Selection
 from pages.shared import look
 from pages.shared.choice import Choice
+from pages.shared.weights_export import weights_panel
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ def export_section(choice: Choice, trace: Trace) -> None:
     if panel.open:
         with panel:
             _panel(choice, trace)
+            st.divider()
+            weights_panel(trace)
 
 
 @st.fragment

@@ -14,7 +14,7 @@ from pages.shared.choice import Choice, Picture, Words
 from pages.shared.store import store
 
 KIND, SAMPLE = "picture", "sample"
-_TYPES = ["png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff"]
+TYPES = ["png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff"]
 
 
 @st.cache_resource(show_spinner="Loading the vision model, once")
@@ -34,7 +34,7 @@ def _sample() -> Prepared:
 
 def controls(stored: dict[str, Any]) -> None:
     """The picture and the layer."""
-    uploads.uploader(KIND, "a picture; until then, a drawn one", _TYPES, _read)
+    uploads.uploader(KIND, "a picture; until then, a drawn one", TYPES, _read)
     key, changed = state.widget("layer", min(max(0, stored["layer"]), LAYERS - 1))
     st.slider("layer", 0, LAYERS - 1, key=key, on_change=changed)
 
@@ -46,9 +46,7 @@ def choice(stored: dict[str, Any]) -> Choice:
         ConfigError: the model is not installed, the picture was refused, no such layer.
     """
     model()
-    file = uploads.there(KIND)
-    if file is not None or st.session_state.get(f"refused_{KIND}") is not None:
-        file = uploads.uploaded(KIND, missing="")
+    file = uploads.uploaded(KIND, missing="") if uploads.given(KIND) else None
     origin = Picture(SAMPLE if file is None else file.digest, stored["layer"])
     special = (True, *([False] * (len(TOKENS) - 1)))
     words = Words((TOKENS,), (special,), (len(TOKENS),))
@@ -63,8 +61,8 @@ def prepared(origin: Picture) -> Prepared:
     """
     if origin.digest == SAMPLE:
         return _sample()
-    file = uploads.there(KIND)
-    if file is None or file.digest != origin.digest:
+    file = uploads.kept(KIND, origin.digest)
+    if file is None:
         raise uploads.Waiting("picture", "another", "must be given again")
     found: Prepared = file.content
     return found

@@ -8,8 +8,10 @@ from typing import Any
 import streamlit as st
 
 from mha_core.errors import ConfigError
-from pages.shared import layers, look, own_maps, own_picture, own_weights, state
-from pages.shared.choice import Choice, Given
+from mha_core.models.images import ImageModel
+from mha_core.models.vision_image import decoded
+from pages.shared import layers, look, own_maps, own_picture, own_weights, state, uploads
+from pages.shared.choice import Choice, Given, Origin, Picture
 from pages.shared.sources import SOURCES
 
 
@@ -33,13 +35,22 @@ def source_controls(stored: dict[str, Any], choice: Choice | Given | None) -> No
         case "maps":
             own_maps.controls(stored)
         case _:
-            _text(stored)
-    if choice is not None and choice.words is not None:
+            _model(stored)
+    if choice is not None and choice.words is not None and _is_of(stored, choice):
         st.html(look.block(_sizes(choice)))
 
 
-def _text(stored: dict[str, Any]) -> None:
-    """Sentences and layer; for another model, which one."""
+def _is_of(stored: dict[str, Any], choice: Choice | Given) -> bool:
+    """Whether the view is of the source in the chooser: it may be the last of another."""
+    origin = choice.origin if isinstance(choice, Choice) else choice.source
+    if isinstance(origin, Origin):
+        named = stored["model"].strip() if stored["source"] == layers.OTHER else stored["source"]
+        return bool(origin.model == named)
+    return isinstance(origin, Picture) and stored["source"] == "picture"
+
+
+def _model(stored: dict[str, Any]) -> None:
+    """What a model reads, and the layer; for another model, which one."""
     if stored["source"] == layers.OTHER:
         key, changed = state.widget("model", stored["model"])
         st.text_input(
@@ -50,6 +61,26 @@ def _text(stored: dict[str, Any]) -> None:
         if stored["model"].strip() and not layers.is_folder(stored["model"]):
             key, changed = state.widget("download", stored["download"])
             st.toggle("download it from the hub", key=key, on_change=changed)
+    try:
+        source, download = layers.source_of(stored)
+        model = layers.model_of(source, download=download)
+    except ConfigError:
+        _sentences(stored)
+        return  # said where errors are
+    if isinstance(model, ImageModel):
+        uploads.uploader(
+            layers.PHOTO, "a picture; until then, a drawn one", own_picture.TYPES,
+            lambda data, _: decoded(data),
+        )  # fmt: skip
+    else:
+        _sentences(stored)
+    last = model.layers - 1
+    if last > 0:
+        key, changed = state.widget("layer", min(max(0, stored["layer"]), last))
+        st.slider("layer", 0, last, key=key, on_change=changed)
+
+
+def _sentences(stored: dict[str, Any]) -> None:
     key, changed = state.widget("sentences", stored["sentences"])
     st.text_area(
         "sentences, one a line", key=key, on_change=changed, height=100,
@@ -60,14 +91,6 @@ def _text(stored: dict[str, Any]) -> None:
         "second sentence", key=key, on_change=changed, placeholder="none",
         help="Beside a single sentence: the model reads both as a pair.",
     )  # fmt: skip
-    try:
-        source, download = layers.source_of(stored)
-        last = layers.text_model(source, download=download).layers - 1
-    except ConfigError:
-        return  # said where errors are
-    if last > 0:
-        key, changed = state.widget("layer", min(max(0, stored["layer"]), last))
-        st.slider("layer", 0, last, key=key, on_change=changed)
 
 
 def _sizes(choice: Choice | Given) -> str:
