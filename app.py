@@ -19,7 +19,7 @@ if choice is None:
     if isinstance(error, Waiting):
         st.info(f"{error.field} {error.rule}", icon=":material/upload_file:")
     else:
-        st.error(str(error), icon=":material/error:")
+        st.error(look.safe(str(error)), icon=":material/error:")
     st.stop()
 if error is not None:
     told = "sidebar" if isinstance(error, Waiting) else "error in the sidebar"

@@ -69,7 +69,13 @@ class TextModel:
         # Padding is asked for where needed: a tokenizer may have none of its own.
         options = {"padding": True} if len(texts) > 1 else {}
         if options and self.tokenizer.pad_token is None:
-            self.tokenizer.pad_token = self.tokenizer.eos_token
+            stand_in = self.tokenizer.eos_token or self.tokenizer.unk_token
+            if stand_in is None:
+                raise ConfigError(
+                    "text", f"{len(texts)} sentences", f"must be one: the tokenizer of {self.name} "
+                    "has no token to pad with",
+                )  # fmt: skip
+            self.tokenizer.pad_token = stand_in  # masked, so that any will do
         rows = self.tokenizer(*args, truncation=False, return_special_tokens_mask=True, **options)
         longest = max(len(row) for row in rows["input_ids"])
         if longest > self.limit:

@@ -107,7 +107,7 @@ def _build(order: _Order, trace: Trace) -> None:
             progress=report,
         )  # fmt: skip
     except ConfigError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(look.safe(str(error)), icon=":material/error:")
         st.session_state["built"] = None
         return
     finally:

@@ -19,6 +19,7 @@ from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling, Scaled
 from mha_core.palette import Palette
 from mha_core.steps import map_name
 from pages.shared import look, runs
+from pages.shared.choice import Picture
 from pages.shared.heads import Heads
 
 FOCUS = 96  # cells a side sent for the focus map
@@ -45,6 +46,8 @@ def tile_limit(heads: int) -> int:
 @st.fragment
 def heads_section(heads: Heads) -> None:
     """Overview of all heads, and one in focus."""
+    if st.session_state.pop("head_picked", False):
+        st.rerun()  # other sections show the same head
     c = look.colours()
     look.section("Heads", "query from the top, key from the left · hatched = masked, not zero")
     view = _view(heads)
@@ -144,7 +147,10 @@ def _pooling(pooled: Pooled) -> str:
 
 
 def _focus_on(head: str) -> None:
-    st.session_state["head"] = int(head)
+    kept = st.session_state
+    kept["head"] = int(head)
+    on_picture = isinstance(getattr(kept.get("good"), "origin", None), Picture)
+    kept["head_picked"] = on_picture or kept.get("pinned") is not None
 
 
 def _focus(

@@ -85,6 +85,11 @@ def section(title: str, note: str = "") -> None:
     st.html(block(heading(title, note)))
 
 
+def safe(text: str) -> str:
+    """For where Markdown is read: what others wrote makes no link and loads no picture."""
+    return text.replace("](", "]\\(")
+
+
 def let_paint(seconds: float = 0.1) -> None:
     """Leaves the browser and the processor alone until it has painted what it was sent."""
     time.sleep(seconds)

@@ -38,7 +38,7 @@ def controls(stored: dict[str, Any]) -> None:
         last = len(given.layers) - 1
         key, changed = state.widget("layer", min(max(0, stored["layer"]), last))
         st.slider("layer", 0, last, key=key, on_change=changed)
-    st.caption(f"{file.name}: {given.names[_index(given, stored)]}")
+    st.caption(f"{uploads.plain(file.name)}: {uploads.plain(given.names[_index(given, stored)])}")
 
 
 def _index(given: GivenAttention, stored: dict[str, Any]) -> int:
@@ -57,7 +57,7 @@ def choice(stored: dict[str, Any]) -> Given:
     layer = _index(given, stored)
     weights = given.layers[layer]
     tokens = None
-    if uploads.there(TOKENS) is not None:
+    if uploads.given(TOKENS):
         tokens = tuple(uploads.uploaded(TOKENS, missing="").content)
         check_tokens(tokens, weights)
     batch, heads, queries, keys = weights.shape
@@ -79,9 +79,9 @@ def maps(given: Given, item: int) -> HeadMaps:
     Raises:
         ConfigError: the session has another file now.
     """
-    file = uploads.there(KIND)
     assert isinstance(given.source, tuple)
     digest, layer = given.source
-    if file is None or file.digest != digest:
+    file = uploads.kept(KIND, digest)
+    if file is None:
         raise ConfigError("file", given.title, "must be given again")
     return squared(given_maps(file.content.layers[layer], item))

@@ -37,24 +37,30 @@ def controls(stored: dict[str, Any]) -> None:
     found = _layer(both.found, stored)
     st.caption(f"layout {found.layout}, d_model {found.d_model}, {found.dtype}")
     for question in found.asks:
-        answer = stored["answers"].get(question.field)
+        answer = _answers(stored, file.digest).get(question.field)
         shown = answer if answer in question.choices else None
         field = f"answer_{question.field}"
         key = f"w_{field}"
         st.session_state[key] = shown
         st.selectbox(
             question.field, question.choices, key=key, index=None, placeholder="choose",
-            help=question.text, on_change=_answer, args=(question.field, key),
+            help=question.text, on_change=_answer, args=(file.digest, question.field, key),
         )  # fmt: skip
     for note in found.notes:
-        st.caption(note)
+        st.caption(uploads.plain(note))
     for error in both.refused:
-        st.caption(f"not offered: {error}")
+        st.caption(uploads.plain(f"not offered: {error}"))
 
 
-def _answer(field: str, key: str) -> None:
-    answers = state.values()["answers"]
-    state.put({"answers": answers | {field: st.session_state[key]}})
+def _answer(digest: str, field: str, key: str) -> None:
+    answers = _answers(state.values(), digest)
+    state.put({"answers": answers | {"file": digest, field: st.session_state[key]}})
+
+
+def _answers(stored: dict[str, Any], digest: str) -> dict[str, Any]:
+    """What was answered of this file: another one is asked again."""
+    answers: dict[str, Any] = stored["answers"]
+    return answers if answers.get("file") == digest else {}
 
 
 def _layer(layers: tuple[Found, ...], stored: dict[str, Any]) -> Found:
@@ -70,10 +76,10 @@ def choice(stored: dict[str, Any]) -> Choice:
     """
     file = uploads.uploaded(KIND, missing=_EXPECTED)
     found = _layer(survey(file.content).found, stored)
-    answers = {}
+    answers: dict[str, int | str] = {}
     for question in found.asks:
-        answer = stored["answers"].get(question.field)
-        if answer not in question.choices:
+        answer = _answers(stored, file.digest).get(question.field)
+        if answer is None or answer not in question.choices:
             raise uploads.Waiting(question.field, "not chosen", question.text)
         answers[question.field] = answer
     origin = Weights(file.digest, file.name, found.prefix, tuple(sorted(answers.items())))
@@ -98,8 +104,8 @@ def made(origin: Weights) -> MultiHeadAttention:
         ConfigError: weights that are not finite, or answers that do not fit.
         Waiting: the session has another file now.
     """
-    file = uploads.there(KIND)
-    if file is None or file.digest != origin.digest:
+    file = uploads.kept(KIND, origin.digest)
+    if file is None:
         raise uploads.Waiting("file", origin.file, "must be given again")
     found = next(one for one in survey(file.content).found if one.prefix == origin.prefix)
     return build(file.content, found, **dict(origin.answers))  # type: ignore[arg-type]

@@ -14,6 +14,8 @@ from pages.shared.choice import Picture
 @st.fragment
 def picture_section(origin: Picture, trace: Trace) -> None:
     """All heads over the picture, and one with patches to choose as the query."""
+    if st.session_state.pop("head_picked", False):
+        st.rerun()  # the sections below show the same head
     c = look.colours()
     patch: int | None = st.session_state.get("patch")
     head = min(st.session_state.get("head", 0), trace.config.heads - 1)
@@ -35,6 +37,7 @@ def _picked(value: str) -> None:
     kind, _, digits = value.partition(":")
     if kind == "head" and digits.isdigit():
         st.session_state["head"] = int(digits)
+        st.session_state["head_picked"] = True
     elif value == CLS:
         st.session_state["patch"] = None
     elif (patch := patch_pick(value)) is not None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from mha_core.devices import DEVICES, DTYPES, missing_device
 from mha_core.errors import ConfigError
-from pages.shared import runs, sources, state
+from pages.shared import look, runs, sources, state
 from pages.shared.choice import Choice, Given
 from pages.shared.compare_section import pin_button
 from pages.shared.source_section import source_chooser, source_controls
@@ -154,7 +154,7 @@ def _error(error: ConfigError | None, names: set[str], *, others: bool = False) 
     if isinstance(error, Waiting):
         st.info(f"{error.field} {error.rule}", icon=":material/upload_file:")
         return
-    st.error(str(error), icon=":material/error:")
+    st.error(look.safe(str(error)), icon=":material/error:")
     # A text sets its own time: a repair of it would do nothing.
     by_text = state.values()["input"] == "text"
     offered = [

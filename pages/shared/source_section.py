@@ -17,7 +17,8 @@ from pages.shared.sources import SOURCES
 
 def source_chooser(stored: dict[str, Any]) -> None:
     """Where weights and input come from."""
-    key, changed = state.widget("source", stored["source"])
+    # A layer of one model is none of another's: begin at the first.
+    key, changed = state.widget("source", stored["source"], also={"layer": 0})
     st.selectbox(
         "source", list(SOURCES), key=key, on_change=changed,
         format_func=lambda name: SOURCES.get(name, name),

@@ -80,8 +80,12 @@ def values() -> dict[str, Any]:
     return stored
 
 
-def widget(name: str, shown: Any) -> tuple[str, Callable[[], None]]:
+def widget(
+    name: str, shown: Any, *, also: dict[str, Any] | None = None
+) -> tuple[str, Callable[[], None]]:
     """Key and callback of the widget for a field; `shown` is what it shows of the value.
+
+    What is in `also` changes with it.
 
     A field may have two widgets, a slider and its exact entry. When one of them is used, the script
     moves the other; a browser that sends its next change before it has heard of that sends the
@@ -99,7 +103,7 @@ def widget(name: str, shown: Any) -> tuple[str, Callable[[], None]]:
     def changed() -> None:
         value = st.session_state[key]
         echo = key in moved and moved[key] == value
-        put({name.split("#")[0]: value}, echo=echo)
+        put({name.split("#")[0]: value} | (also or {}), echo=echo)
 
     return key, changed
 

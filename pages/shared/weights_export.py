@@ -7,6 +7,7 @@ import streamlit as st
 from mha_core import Trace
 from mha_core.errors import ConfigError
 from mha_core.layouts import FORMS, LAYOUTS, to_bytes, write
+from pages.shared import look
 
 
 @st.fragment
@@ -34,7 +35,7 @@ def weights_panel(trace: Trace) -> None:
         state = write(trace.module, name, prefix=prefix, **choices)
         data = to_bytes(state, form or FORMS[0])
     except ConfigError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(look.safe(str(error)), icon=":material/error:")
         return
     file = f"attention_d{trace.config.d_model}_h{trace.config.heads}_{name}.{form}"
     st.download_button(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -117,6 +118,15 @@ class App:
             return
         raise AssertionError(f"the list of {key} does not stay open")
 
+    def give(self, kind: str, path: Path) -> None:
+        """A file for a control, through the browser's own dialogue."""
+        control = self.page.locator(f"[class*=st-key-w_file_{kind}]")
+        control.locator("input[type=file]").set_input_files(path)
+
+    def take_back(self, kind: str) -> None:
+        """The button beside a file that is in use."""
+        self.widget(f"w_back_{kind}").get_by_role("button").click()
+
     def expand(self, key: str) -> Locator:
         """Opens an expander."""
         self.widget(key).locator("summary").click()
@@ -159,6 +169,11 @@ class App:
     def values(self) -> list[str]:
         """The numbers of the lesson."""
         return self.page.locator("table.values td").all_inner_texts()
+
+    def section(self, title: str) -> Locator:
+        """The quiet note beside a section's heading."""
+        heading = self.page.get_by_role("heading", name=title, exact=True)
+        return self.page.locator(".section").filter(has=heading).locator("span")
 
     # --- heads -----------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ WORDS = ["[CLS]", "the", "cat", "sat", ".", "[SEP]"]
 
 
 def test_a_sentence_a_head_a_file(app: App, tmp_path: Path) -> None:
-    app.select("w_source", "MiniLM-L6")
+    app.select("w_source", "MiniLM-L6: a real model")
     expect(app.page.locator(".tile")).to_have_count(12)
     box = app.widget("w_sentences").locator("textarea")
     box.fill(SENTENCE)

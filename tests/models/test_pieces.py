@@ -10,7 +10,7 @@ from mha_core.models.pieces import pieces
 @pytest.mark.parametrize(
     ("tokens", "shown"),
     [
-        (["[CLS]", "un", "##believ", "##able", "[SEP]"], ["[CLS]", "un", "·believ", "·able", "[SEP]"]),
+        (["[CLS]", "un", "##believ", "##able"], ["[CLS]", "un", "·believ", "·able"]),
         (["▁Hello", "▁wor", "ld", "▁"], ["Hello", "wor", "ld", "▁"]),
         (["Hello", "ĠMurray", "Ċ"], ["Hello", "␣Murray", "↵"]),
         (["#", "##", "a"], ["#", "##", "a"]),

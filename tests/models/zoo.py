@@ -66,9 +66,13 @@ PLAIN: dict[str, Callable[[], nn.Module]] = {
     ),
     "OPT": lambda: OPTModel(
         OPTConfig(
-            hidden_size=D_MODEL, num_hidden_layers=LAYERS, num_attention_heads=HEADS, ffn_dim=8,
-            vocab_size=60, word_embed_proj_dim=D_MODEL,
-        )  # fmt: skip
+            hidden_size=D_MODEL,
+            num_hidden_layers=LAYERS,
+            num_attention_heads=HEADS,
+            ffn_dim=8,
+            vocab_size=60,
+            word_embed_proj_dim=D_MODEL,
+        )
     ),
     "ViT": lambda: ViTModel(ViTConfig(**_IMAGE, **_SIZES)),
     "DINOv2": lambda: Dinov2Model(Dinov2Config(**_IMAGE, **_SIZES)),

@@ -139,3 +139,10 @@ def test_a_text_over_the_budget_is_refused_with_no_repair_that_does_nothing(
     for label in repairs(at):
         click(at, label)
         assert said(at) == "", f"{label} repaired nothing"
+
+
+def test_what_a_stranger_wrote_makes_no_picture_in_an_error() -> None:
+    at = open_app(source="minilm", sentences="![p](http://elsewhere.example/p.png) " * 200)
+    assert "must have at most 512 tokens" in said(at)
+    at = open_app(input="text", text="![p](http://elsewhere.example/p.png) " * 2049)
+    assert "](" not in said(at).replace("]\\(", "")
