@@ -21,7 +21,7 @@ def given_section(given: Given, error: ConfigError | None) -> None:
     title = f'<div class="line">{html.escape(given.title)}</div>'
     st.html(look.block(f'<div class="glance">{title}<div class="facts">{row}</div></div>'))
     for note in given.notes:
-        st.warning(note.replace("`", "'"), icon=":material/info:")
+        st.warning(look.safe(note.replace("`", "'")), icon=":material/info:")
     st.caption(
         "These are the weights alone, as they were given. The shape table and the flow need the "
         "layer's input and weights."

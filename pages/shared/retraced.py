@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 from mha_core import Trace
 from mha_core.models.layer import TOLERANCE, Captured, Retraced, retrace
 from mha_core.proofs import Proof
@@ -35,7 +37,7 @@ def same(origin: Origin | Picture) -> Proof:
     one = retraced(origin)
     limit = TOLERANCE[one.trace.x.dtype]
     return Proof(
-        f"equals {origin.name}",
+        f"equals {html.escape(origin.name)}",
         one.weights_difference <= limit,  # `retrace` has refused what is not
         f"weights {one.weights_difference:.1e}, output {one.output_difference:.1e}",
         f"largest difference from the model's own layer {origin.layer}, over all batch items, "
