@@ -8,10 +8,11 @@ from typing import Any
 import streamlit as st
 
 from mha_core import MHAConfig, Trace, budget, trace_forward
+from mha_core.errors import ConfigError
 from mha_core.inputs import text_input
 from mha_core.proofs import Proof, prove
 from mha_core.trace import timed
-from pages.shared import own_weights, retraced
+from pages.shared import own_weights, retraced, state
 from pages.shared.choice import Choice, Origin, Picture
 from pages.shared.store import store
 
@@ -23,7 +24,14 @@ def _warm_up() -> None:
 
 
 def check(choice: Choice) -> None:
-    """Refuses a run that does not fit the memory, before anything is allocated."""
+    """Refuses a run that does not fit the page or the memory, before anything is allocated."""
+    time = choice.config.time
+    if time > state.WHOLE:
+        raise ConfigError(
+            "time", time, f"must be at most {state.WHOLE} where every step is kept",
+            works=f"Nearest that works: {state.WHOLE}; longer maps open under Attention heads",
+            repairs=[{"time": state.WHOLE}],
+        )  # fmt: skip
     budget.check(choice.config)
 
 

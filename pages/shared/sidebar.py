@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -24,6 +25,7 @@ STOPS = {
                 2048),
     "heads": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64),
 }  # fmt: skip
+LONG_STOPS = (3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768)
 
 BRAND = (
     '<div class="soa brand">The Shape of Attention'
@@ -45,39 +47,48 @@ HELP = {
 }
 
 
-def resolve() -> tuple[Choice | Given | None, ConfigError | None]:
+def resolve(
+    check: Callable[[Choice], None] = runs.check, *, long: bool = False
+) -> tuple[Choice | Given | None, ConfigError | None]:
     """What to show, and why the present choice cannot run if it cannot.
 
     Then the last that could is shown, or None where there is none yet. The one place where a
-    configuration is refused.
+    configuration is refused: `check` says which fit the page, `long` that it shows any time.
     """
     stored = state.values()
     try:
         wanted = sources.choice(stored)
         if isinstance(wanted, Choice):
-            runs.check(wanted)
+            check(wanted)
     except ConfigError as error:
         good: Choice | Given | None = st.session_state.get("good")
+        if isinstance(good, Choice) and good.config.time > state.WHOLE and not long:
+            good = None  # of a page that shows longer maps
         return good, error
     st.session_state["good"] = wanted
     state.sync_address(stored)
     return wanted, None
 
 
-def sidebar(choice: Choice | Given | None, error: ConfigError | None) -> None:
-    """Every control, with the error beside the one at fault; `choice` is what can be pinned."""
+def sidebar(
+    choice: Choice | Given | None, error: ConfigError | None, *, long: bool = False
+) -> None:
+    """Every control, with the error beside the one at fault; `choice` is what can be pinned.
+
+    `long`: the time's slider goes to where only maps can be had.
+    """
     stored = state.values()
     with st.sidebar:
         st.html(BRAND)
         _presets()
         source_chooser(stored)
         if stored["source"] == "random":
-            _random(stored, error)
+            _random(stored, error, long)
         else:
             source_controls(stored, choice)
             if stored["source"] == "weights":
                 for name in ("batch", "time"):
-                    _size(name, stored, None)
+                    _size(name, stored, None, long)
                 _causal(stored)
                 _input(stored, None)
             _error(error, set(), others=True)
@@ -87,10 +98,10 @@ def sidebar(choice: Choice | Given | None, error: ConfigError | None) -> None:
             st.warning(notice, icon=":material/link_off:")
 
 
-def _random(stored: dict[str, Any], error: ConfigError | None) -> None:
+def _random(stored: dict[str, Any], error: ConfigError | None, long: bool) -> None:
     """The sizes and settings of random weights."""
     for name in ("batch", "time", "d_model", "heads"):
-        _size(name, stored, error)
+        _size(name, stored, error, long)
     _width(stored)
     _error(error, {"device", "dtype", "seed", "dropout", "bias", "scale", "fill"}, others=True)
     _causal(stored)
@@ -116,12 +127,13 @@ def _presets() -> None:
     st.pills("presets", list(state.PRESETS), key=key, on_change=apply, label_visibility="collapsed")
 
 
-def _size(name: str, stored: dict[str, Any], error: ConfigError | None) -> None:
+def _size(name: str, stored: dict[str, Any], error: ConfigError | None, long: bool) -> None:
     value = stored[name]
     fixed = name == "time" and stored["input"] == "text"
     if fixed:
         value = min(max(1, len(stored["text"].split())), LIMITS[name])
-    options = sorted({*STOPS[name], value})
+    more = LONG_STOPS if long and name == "time" else ()
+    options = sorted({*STOPS[name], *more, value})
     with st.container(horizontal=True, key=f"size_{name}"):
         key, changed = state.widget(name, value)
         st.select_slider(

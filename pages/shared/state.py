@@ -17,7 +17,9 @@ from mha_core.devices import DTYPES
 from mha_core.errors import ConfigError
 from mha_core.models.hub import MINILM
 
-LIMITS = {"batch": 64, "time": 2048, "d_model": 2048, "heads": 64}
+LIMITS = {"batch": 64, "time": 32_768, "d_model": 2048, "heads": 64}
+# The longest time of which every step is kept, maps and all; longer ones are for maps alone.
+WHOLE = 2048
 
 SENTENCE = "the animal slept because it was tired"
 REAL_SENTENCE = "The animal didn't cross the street because it was too tired."
