@@ -191,20 +191,42 @@ def scaled(maps: HeadMaps, limit: int, how: Pooling = "max", scale: str = "weigh
     Raises:
         ConfigError: if `scale` is not one of SCALES.
     """
+    check_scale(scale)
+    relative = maps.is_weights and scale == "× uniform"
+    pooled = pool(relative_to_uniform(maps) if relative else maps, limit, how)
+    return pooled, on_scale(pooled.values, scale if maps.is_weights else None)
+
+
+def check_scale(scale: str) -> None:
+    """Refuses a scale that is not offered.
+
+    Raises:
+        ConfigError: naming those that are.
+    """
     if scale not in SCALES:
         raise ConfigError("scale", scale, "is not offered", works=", ".join(SCALES))
-    if not maps.is_weights:
-        pooled = pool(maps, limit, how)
-        return pooled, _centred(pooled.values)
+
+
+def on_scale(values: Floats, scale: str | None) -> Scaled:
+    """Pooled values on a scale that follows them.
+
+    Args:
+        values: (h, rows, columns), NaN where masked; for "× uniform" relative already.
+        scale: one of SCALES, for weights; None for scores, whose scale is centred at 0.
+
+    Raises:
+        ConfigError: if `scale` is not one of SCALES.
+    """
+    if scale is None:
+        return _centred(values)
+    check_scale(scale)
     if scale == "× uniform":
-        pooled = pool(relative_to_uniform(maps), limit, how)
-        return pooled, _from_zero(pooled.values, "weight × visible keys (1 = even)")
-    pooled = pool(maps, limit, how)
+        return _from_zero(values, "weight × visible keys (1 = even)")
     if scale == "log":
-        return pooled, _log(pooled.values)
+        return _log(values)
     if scale == "per head":
-        return pooled, _from_zero(pooled.values, "weight, each head on its own scale", True)
-    return pooled, _from_zero(pooled.values, "weight")
+        return _from_zero(values, "weight, each head on its own scale", True)
+    return _from_zero(values, "weight")
 
 
 def scaled_together(groups: list[Floats], *, weights: bool) -> list[Scaled]:

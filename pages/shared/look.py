@@ -8,8 +8,11 @@ from pathlib import Path
 
 import streamlit as st
 
+from mha_core.errors import ConfigError
+from mha_core.figures.patch_html import chosen_cells
 from mha_core.figures.text import MONO
 from mha_core.palette import Palette, palette
+from mha_core.patch import Patch, Span
 
 
 def asset(name: str) -> str:
@@ -23,7 +26,7 @@ def colours() -> Palette:
 
 
 _pick = st.components.v2.component(
-    "shape_of_attention_pick", js=asset("pick.js"), isolate_styles=False
+    "shape_of_attention_pick", js=asset("zoom.js") + asset("pick.js"), isolate_styles=False
 )
 
 
@@ -42,6 +45,43 @@ def clickable(html: str, *, key: str, on_pick: Callable[[str], None]) -> None:
             on_pick(str(value))
 
     _pick(key=key, data={"html": html}, on_picked_change=picked)
+
+
+def zoomable(
+    html: str,
+    *,
+    key: str,
+    patch: Patch,
+    on_cell: Callable[[Span, Span], None],
+    on_box: Callable[[Span, Span], None],
+    on_reset: Callable[[], None],
+    on_pick: Callable[[str], None] | None = None,
+) -> None:
+    """As `clickable`, for HTML with maps of `patch_html` on which boxes and cells are chosen.
+
+    Args:
+        html, key: as for `clickable`.
+        patch: what the maps show: all of them the same window, pooled alike.
+        on_cell, on_box: called with the queries and the keys, (start, stop) in positions. A cell
+            covers more than one of each where cells are pooled.
+        on_reset: called after a double click.
+        on_pick: called with the `data-pick` of other elements, where there are any.
+    """
+
+    def chosen(value: str) -> None:
+        cells = chosen_cells(value)
+        if cells is not None:
+            try:
+                queries, keys = patch.within(*cells)
+            except ConfigError:  # sent from the picture before this one
+                return
+            (on_box if value.startswith("box:") else on_cell)(queries, keys)
+        elif value == "reset":
+            on_reset()
+        elif on_pick is not None:
+            on_pick(value)
+
+    clickable(html, key=key, on_pick=chosen)
 
 
 # The style sheet comes with the component: registered once, it is not sent again.

@@ -2,6 +2,7 @@
 //   [data-pick="value"]  click, Enter or Space sends the value; arrow keys move among them.
 //   [data-hover] on a map: its values (data-z, base64 of float32) are told under the pointer, or
 //   with the arrow keys once it has the focus.
+//   [data-zoom] on such a map: boxes and cells can be chosen (zoom.js, read together with this).
 
 const ARROWS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 
@@ -18,10 +19,19 @@ export default function (component) {
   if (root.shown === data.html) return undefined;
   const active = root.getRootNode().activeElement;
   const focused = root.contains(active) ? active.dataset.pick : undefined;
+  const maps = () => [...root.querySelectorAll("[data-zoom]")];
+  const map = root.contains(active) ? maps().indexOf(active) : -1;
+  const { at, dataset: { hover } } = map >= 0 ? active : { dataset: {} };
+  forget(root);
   root.shown = data.html;
   root.innerHTML = data.html;
-  if (focused) root.querySelector(`[data-pick="${focused}"]`)?.focus({ preventScroll: true });
   root.tip.style.display = "none";
+  if (focused) root.querySelector(`[data-pick="${focused}"]`)?.focus({ preventScroll: true });
+  else if (maps()[map]) {
+    const same = maps()[map];
+    same.focus({ preventScroll: true });
+    if (at && same.at && same.dataset.hover === hover) tell(root, same, ...at);
+  }
   return () => root.tip.remove();
 }
 
@@ -29,6 +39,7 @@ function listen(root) {
   root.tip = document.createElement("div");
   root.tip.className = "soa-tip";
   root.tip.setAttribute("role", "status");
+  zoomable(root);
   const near = (event, what) => event.target.closest?.(what);
   root.addEventListener("click", (event) => {
     const target = near(event, "[data-pick]");
@@ -45,6 +56,8 @@ function listen(root) {
       event.preventDefault();
       const all = [...root.querySelectorAll("[data-pick]")];
       all[all.indexOf(choice) + move[0] + move[1]]?.focus();
+    } else if (map && zoomKey(root, map, event)) {
+      return;
     } else if (map?.at && move) {
       event.preventDefault();
       tell(root, map, map.at[0] + move[0], map.at[1] + move[1]);
@@ -52,15 +65,11 @@ function listen(root) {
   });
   root.addEventListener("pointermove", (event) => {
     const map = near(event, "[data-hover]");
-    if (!map) return;
-    const box = map.getBoundingClientRect();
-    const n = read(map).labels.length;
-    const row = Math.floor(((event.clientY - box.top) / box.height) * n);
-    tell(root, map, row, Math.floor(((event.clientX - box.left) / box.width) * n));
+    if (map && !(pressing(root) && root.press.moved)) tell(root, map, ...place(map, event));
   });
   root.addEventListener("pointerout", (event) => {
     const map = near(event, "[data-hover]");
-    if (map && !map.contains(event.relatedTarget)) hush(root, map);
+    if (map && !map.contains(event.relatedTarget) && !pressing(root)) hush(root, map);
   });
   root.addEventListener("focusin", (event) => {
     const map = near(event, "[data-hover]");
@@ -78,6 +87,8 @@ function read(map) {
     const floats = (text) =>
       new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
     map.about = JSON.parse(map.dataset.hover);
+    map.about.rows ??= map.about.labels;
+    map.about.columns ??= map.about.labels;
     map.about.values = floats(map.dataset.z);
     map.about.second = map.dataset.b ? floats(map.dataset.b) : null;
   }
@@ -95,35 +106,52 @@ function plain(label) {
   return new DOMParser().parseFromString(label, "text/html").body.textContent;
 }
 
-function tell(root, map, row, column) {
-  const { labels, name, beside, values, second } = read(map);
-  const n = labels.length;
-  row = Math.max(0, Math.min(n - 1, row));
-  column = Math.max(0, Math.min(n - 1, column));
-  map.at = [row, column];
-  const value = values[row * n + column];
-  let text = `query ${plain(labels[row])} → key ${plain(labels[column])}\n`;
-  if (Number.isNaN(value)) text += "masked";
-  else {
-    text += `${name} ${shown(value)}`;
-    if (second) text += ` · ${beside} ${shown(second[row * n + column])}`;
-  }
+// Row and column under the pointer, or the nearest.
+function place(map, event) {
+  const { rows, columns } = read(map);
   const box = map.getBoundingClientRect();
-  const side = box.width / n;
+  const within = (share, n) => Math.max(0, Math.min(n - 1, Math.floor(share * n)));
+  return [
+    within((event.clientY - box.top) / box.height, rows.length),
+    within((event.clientX - box.left) / box.width, columns.length),
+  ];
+}
+
+function tell(root, map, row, column) {
+  const { rows, columns, turned, name, beside, values, second } = read(map);
+  row = Math.max(0, Math.min(rows.length - 1, row));
+  column = Math.max(0, Math.min(columns.length - 1, column));
+  map.at = [row, column];
+  const at = row * columns.length + column;
+  const [query, key] = turned ? [columns[column], rows[row]] : [rows[row], columns[column]];
+  let text = `query ${plain(query)} → key ${plain(key)}\n`;
+  if (Number.isNaN(values[at])) text += "masked";
+  else {
+    text += `${name} ${shown(values[at])}`;
+    if (second) text += ` · ${beside} ${shown(second[at])}`;
+  }
   Object.assign(map.querySelector(".cell").style, {
     display: "block",
-    left: `${column * side}px`,
-    top: `${row * side}px`,
-    width: `${side}px`,
-    height: `${side}px`,
+    left: `${(100 * column) / columns.length}%`,
+    top: `${(100 * row) / rows.length}%`,
+    width: `${100 / columns.length}%`,
+    height: `${100 / rows.length}%`,
   });
+  say(root, map, text, row, column);
+}
+
+// A text above a cell, at its right.
+function say(root, map, text, row, column) {
+  const { rows, columns } = read(map);
+  const box = map.getBoundingClientRect();
   const tip = root.tip;
   if (!tip.isConnected) document.body.appendChild(tip);
   tip.textContent = text;
   tip.style.display = "block";
-  const left = box.left + (column + 1) * side + 10;
+  const left = box.left + ((column + 1) * box.width) / columns.length + 10;
+  const top = box.top + (row * box.height) / rows.length - tip.offsetHeight - 6;
   tip.style.left = `${Math.max(8, Math.min(left, innerWidth - tip.offsetWidth - 8))}px`;
-  tip.style.top = `${Math.max(8, box.top + row * side - tip.offsetHeight - 6)}px`;
+  tip.style.top = `${Math.max(8, top)}px`;
 }
 
 function hush(root, map) {
