@@ -25,6 +25,9 @@ WORDS: dict[str, str] = {
     "weights": "softmax of the masked or scaled scores over the keys",
 }
 
+# Of a map over (query, key), as files name them.
+MAP_AXES = ("batch", "heads", "time (query)", "time (key)")
+
 
 def tensor_key(name: str) -> str:
     """Name of a tensor inside a file: "after_dropout"."""
@@ -37,14 +40,12 @@ def describe(job: Job, *, stored: dict[str, str] | None = None) -> dict[str, Any
     Args:
         stored: dtype in the file where it is not the tensor's own, by tensor name.
     """
-    return {
-        "config": job.config.to_dict(),
-        "torch": str(torch.__version__),
-        "package": "mha_core",
-        "heads": list(job.heads),
-        "items": list(job.items),
-        "tokens": None if job.tokens is None else list(job.tokens),
-        "tensors": {
+    return document(
+        job.config,
+        heads=job.heads,
+        items=job.items,
+        tokens=job.tokens,
+        tensors={
             tensor_key(name): {
                 "step": step,
                 "axes": _axes(job, name, step),
@@ -53,12 +54,39 @@ def describe(job: Job, *, stored: dict[str, str] | None = None) -> dict[str, Any
             }
             for name, step in job.tensors.items()
         },
+    )
+
+
+def document(
+    config: MHAConfig,
+    *,
+    heads: Sequence[int],
+    items: Sequence[int],
+    tokens: Sequence[str] | None,
+    tensors: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """The same for whatever wrote the tensors.
+
+    Args:
+        config: of the run.
+        heads, items: indices of what is in the tensors.
+        tokens: one a position.
+        tensors: step, axes and dtypes by name inside the file.
+    """
+    return {
+        "config": config.to_dict(),
+        "torch": str(torch.__version__),
+        "package": "mha_core",
+        "heads": list(heads),
+        "items": list(items),
+        "tokens": None if tokens is None else list(tokens),
+        "tensors": tensors,
     }
 
 
 def _axes(job: Job, name: str, step: str) -> list[str]:
     if name in MAPS:
-        return ["batch", "heads", "time (query)", "time (key)"]
+        return list(MAP_AXES)
     shape = job.trace[step].shape
     return ["batch", "heads", "time", "d_k"] if len(shape) == 4 else ["batch", "time", "d_model"]
 
