@@ -34,12 +34,14 @@ class Hover:
         name: of the value: "weight", "max weight", "score".
         beside: name and values of a second number, e.g. × uniform.
         ranges: the labels are ranges of positions, "0–5", of which a tick shows the start.
+        faults: (rows, columns), True where NaN is no masked cell but a number gone wrong.
     """
 
     labels: list[str]
     name: str
     beside: tuple[str, Floats] | None = None
     ranges: bool = False
+    faults: NDArray[np.bool_] | None = None
 
 
 def map_html(
@@ -47,8 +49,12 @@ def map_html(
 ) -> str:
     """One head's map; `head` is its row in `scaled`. Labels must have been escaped."""
     values = scaled.values[head]
-    picture = data_uri(map_png(scaled.unit()[head], colours, diverging=scaled.diverging))
-    described = {"labels": hover.labels, "name": hover.name}
+    picture = data_uri(
+        map_png(scaled.unit()[head], colours, diverging=scaled.diverging, faults=hover.faults)
+    )
+    described: dict[str, object] = {"labels": hover.labels, "name": hover.name}
+    if hover.faults is not None:
+        described["faults"] = np.flatnonzero(hover.faults).tolist()
     extra = ""
     if hover.beside is not None:
         described["beside"] = hover.beside[0]

@@ -15,15 +15,23 @@ from mha_core.palette import Palette, ramp, rgb
 _LEVELS = 64  # steps of colour: what the eye tells apart, and what compresses well
 _CLEAR = 255  # palette index of a masked cell
 _GAP = 254  # palette index of the hairline between cells
+_FAULT = 253  # palette index of what should be a number and is none
 
 
-def map_png(unit: NDArray[np.float32], colours: Palette, *, diverging: bool) -> bytes:
+def map_png(
+    unit: NDArray[np.float32],
+    colours: Palette,
+    *,
+    diverging: bool,
+    faults: NDArray[np.bool_] | None = None,
+) -> bytes:
     """One map as a PNG.
 
     Args:
         unit: (rows, columns), place on the colour scale from 0 to 1; NaN where masked.
         colours: of the ground.
         diverging: the scale centred at 0, else the sequential one.
+        faults: (rows, columns), True where NaN does not mean masked.
 
     Returns:
         The file's bytes. Cells of a small map are blocks with a hairline between them.
@@ -31,6 +39,8 @@ def map_png(unit: NDArray[np.float32], colours: Palette, *, diverging: bool) -> 
     masked = np.isnan(unit)
     codes = (np.nan_to_num(unit) * (_LEVELS - 1)).round().astype(np.uint8)
     codes[masked] = _CLEAR
+    if faults is not None:
+        codes[faults] = _FAULT
     side = max(codes.shape)
     if side <= 32:
         block = 192 // side
@@ -44,6 +54,7 @@ def map_png(unit: NDArray[np.float32], colours: Palette, *, diverging: bool) -> 
     table = np.zeros((256, 3), dtype=np.uint8)
     table[:_LEVELS] = ramp(anchors, _LEVELS)
     table[_GAP] = rgb(colours.background)
+    table[_FAULT] = rgb(colours.bad)
     picture.putpalette(table.tobytes())
     out = io.BytesIO()
     picture.save(out, "PNG", transparency=_CLEAR, optimize=False, compress_level=3)

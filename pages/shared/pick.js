@@ -118,14 +118,14 @@ function place(map, event) {
 }
 
 function tell(root, map, row, column) {
-  const { rows, columns, turned, name, beside, values, second } = read(map);
+  const { rows, columns, turned, name, beside, values, second, faults } = read(map);
   row = Math.max(0, Math.min(rows.length - 1, row));
   column = Math.max(0, Math.min(columns.length - 1, column));
   map.at = [row, column];
   const at = row * columns.length + column;
   const [query, key] = turned ? [columns[column], rows[row]] : [rows[row], columns[column]];
   let text = `query ${plain(query)} → key ${plain(key)}\n`;
-  if (Number.isNaN(values[at])) text += "masked";
+  if (Number.isNaN(values[at])) text += faults?.includes(at) ? `${name} NaN` : "masked";
   else {
     text += `${name} ${shown(values[at])}`;
     if (second) text += ` · ${beside} ${shown(second[at])}`;
