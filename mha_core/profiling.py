@@ -87,6 +87,13 @@ def described(steps: list[Step], dispatched: dict[str, tuple[Operator, ...]]) ->
     ]
 
 
+def lap(run: Run) -> dict[str, float]:
+    """Seconds that each step of one forward took; the input takes none."""
+    timer = _Clock(run.x.device.type)
+    run(timer)
+    return timer.lap
+
+
 def clocked(run: Run) -> tuple[dict[str, float], float]:
     """Milliseconds of every step, and of all, in the fastest of some forwards that do nothing else.
 
@@ -95,9 +102,7 @@ def clocked(run: Run) -> tuple[dict[str, float], float]:
     """
     laps: list[dict[str, float]] = []
     while len(laps) < 5:
-        timer = _Clock(run.x.device.type)
-        run(timer)
-        laps.append(timer.lap)
+        laps.append(lap(run))
         if sum(map(_total, laps)) > (_MUCH if len(laps) < 2 else _ENOUGH):
             break
     fastest = min(laps, key=_total)
