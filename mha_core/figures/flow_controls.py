@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mha_core.palette import Palette
@@ -49,9 +49,15 @@ def buttons(ids: Sequence[str], at: int, duration: int) -> list[dict[str, Any]]:
 
 
 def control_layout(
-    ids: Sequence[str], at: int, duration: int, colours: Palette, *, narrow: bool
+    ids: Sequence[str],
+    at: int,
+    duration: int,
+    colours: Palette,
+    *,
+    narrow: bool,
+    labels: Mapping[str, str] = SHORT,
 ) -> dict[str, Any]:
-    """`updatemenus` and `sliders` of the layout, below the scene."""
+    """`updatemenus` and `sliders` of the layout, below the scene; `labels` of the rail's stops."""
     return {
         "updatemenus": [
             {
@@ -85,7 +91,7 @@ def control_layout(
                 "font": {"color": colours.text, "size": 10 if narrow else 13},
                 "steps": [
                     {
-                        "label": "" if narrow and n % 2 and n != at else SHORT[step],
+                        "label": "" if narrow and n % 2 and n != at else labels[step],
                         "method": "animate",
                         "args": [[step], _animate(duration)],
                     }

@@ -60,6 +60,11 @@ class Flow:
     copies: int
     complete: bool
 
+    def places(self, n: int) -> int:
+        """At how many places each element stands in scene n."""
+        shape = self.scenes[n].step.shape
+        return math.prod(shape) // math.prod(self.scenes[0].step.shape)
+
 
 def flow(run: Run, element: int, *, marks: int = 500, across: int = 96, down: int = 40) -> Flow:
     """The flow of a run.

@@ -80,7 +80,7 @@ def apply(op: Op, x: Tensor) -> Tensor:
         case "repeat":
             return x.repeat(_many(a[0]))
         case "repeat_interleave":
-            return x.repeat_interleave(_one(a[0]), *map(_one, a[1:]))
+            return x.repeat_interleave(_one(a[0]), dim=_one(a[1]) if len(a) > 1 else None)
     raise KeyError(op.name)
 
 
@@ -88,8 +88,8 @@ def _squeezed(x: Tensor, args: tuple[Arg, ...]) -> Tensor:
     """Without its axes of size 1: all of them, or those named."""
     if not args:
         return x.squeeze()
-    dim = args[0]
-    return x.squeeze(dim) if isinstance(dim, int) else x.squeeze(dim)
+    made: Tensor = x.squeeze(args[0])
+    return made
 
 
 def _one(arg: Arg) -> int:

@@ -120,7 +120,7 @@ def run(plan: Plan) -> Run:
 
 def _first(x: Tensor, names: tuple[str, ...]) -> Step:
     return Step(
-        number=0, code="x", shape=tuple(x.shape), strides=x.stride(), offset=int(x.storage_offset()),
+        number=0, code="x", shape=tuple(x.shape), strides=x.stride(), offset=0,
         contiguous=x.is_contiguous(), names=names, storage="new",
         allocated=x.untyped_storage().nbytes(), nbytes=x.nbytes, operators=(),
         why="Every element is its own number: x = torch.arange(…), row after row in memory.",

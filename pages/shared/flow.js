@@ -1,6 +1,7 @@
 // Plays the flow: Plotly draws and glides, the controls are plain HTML.
 // data: { spec: JSON of {data, frames, layout}, scenes: [{id, label}], start, rev, alt, plotly,
-//         element: {b, t, c}, sizes: of those axes }
+//         element: what is followed, by name {b, t, c}, sizes: of those axes,
+//         at: where those names stand in the data of a clicked element }
 
 const SPEEDS = { "½×": 2, "1×": 1, "2×": 0.5 };
 const GLIDE = 900; // milliseconds of one move at 1×
@@ -11,10 +12,11 @@ export default function (component) {
   const { data, parentElement, setTriggerValue } = component;
   let root = parentElement.querySelector(".flow-root");
   if (!root) {
-    root = build(parentElement);
+    root = build(parentElement, Object.keys(data.sizes));
     root.speed = 1;
   }
   root.follow = (place) => setTriggerValue("followed", place);
+  root.names = data.at ?? [0, 1, 4];
   for (const [name, size] of Object.entries(data.sizes)) {
     const input = root.querySelector(`.follow [name="${name}"]`);
     input.max = size - 1;
@@ -37,7 +39,7 @@ export default function (component) {
       root.listening = true;
       root.plot.on("plotly_click", (event) => {
         const point = event.points[0];
-        if (point.curveNumber === 0) root.follow([0, 1, 4].map((n) => point.customdata[n]).join(","));
+        if (point.curveNumber === 0) root.follow(root.names.map((n) => point.customdata[n]).join(","));
       });
     }
   });
@@ -55,14 +57,12 @@ function library(address) {
   return window.shapeOfAttentionPlotly;
 }
 
-function build(parent) {
+function build(parent, names) {
   const root = document.createElement("div");
   root.className = "flow-root soa";
   root.innerHTML = `
     <div class="section"><h2>Flow</h2><div class="follow">follow element
-      <label>b <input type="number" name="b" min="0" step="1"></label>
-      <label>t <input type="number" name="t" min="0" step="1"></label>
-      <label>c <input type="number" name="c" min="0" step="1"></label> or click one</div></div>
+      ${names.map(field).join(" ")} or click one</div></div>
     <div class="plot" role="figure"></div>
     <div class="bar">
       <div class="buttons">
@@ -111,6 +111,10 @@ function build(parent) {
     root.querySelector('.rail [aria-current="step"]').focus();
   });
   return root;
+}
+
+function field(name) {
+  return `<label>${name} <input type="number" name="${name}" min="0" step="1"></label>`;
 }
 
 // The rail: one stop a scene; dragging along it scrubs.
