@@ -68,7 +68,8 @@ def apply(op: Op, x: Tensor) -> Tensor:
         case "flatten":
             return x.flatten(_one(a[0]), _one(a[1]))
         case "unflatten":
-            return x.unflatten(_one(a[0]), _many(a[1]))
+            split: Tensor = x.unflatten(_one(a[0]), _many(a[1]))
+            return split
         case "contiguous":
             return x.contiguous()
         case "unsqueeze":
