@@ -27,7 +27,8 @@ LEFT = 34  # pixels left of the index space, for the batch
 GAP = 26  # pixels between the two
 DIGIT = 6.7  # pixels of a digit at the size of the labels
 LARGEST = 18.0  # pixels of a cell, at most
-LONGEST = 32  # cells in a line of storage
+LONGEST = 32  # cells in a line of storage; half as many where the figure is narrow
+NARROW = 560  # pixels
 
 
 def with_key(win: Window, key: int) -> Window:
@@ -80,7 +81,7 @@ class Lines:
     height: int
 
 
-def lines(offset: Ints, inner: int, limit: int = LONGEST) -> Lines:
+def lines(offset: Ints, inner: int, limit: int) -> Lines:
     """Lays out offsets in the order of memory.
 
     Args:
@@ -139,17 +140,18 @@ class Sheet:
     below: float
 
 
-def _parts(step: Step, win: Window, d_k: int) -> tuple[Grid, Lines]:
+def _parts(step: Step, win: Window, d_k: int, width: int) -> tuple[Grid, Lines]:
     shown = drawn(step, win, d_k)
     inner = len(win.time) if shown.axes == MAP else len(win.d_k)
-    return grid(shown.axes, win, d_k), lines(shown.offset, inner)
+    limit = LONGEST if width >= NARROW else LONGEST // 2
+    return grid(shown.axes, win, d_k), lines(shown.offset, inner, limit)
 
 
 def sheet(steps: Sequence[Step], win: Window, d_k: int, width: int) -> Sheet:
     """The largest cells with which every step fits the width."""
     # q, k and v lie alike: one of each kind is enough.
     kinds = {(step.spec.output, step.strides, step.offset): step for step in steps}
-    parts = [_parts(step, win, d_k) for step in kinds.values()]
+    parts = [_parts(step, win, d_k, width) for step in kinds.values()]
     across, down = extent([one for one, _ in parts])
     long = max(one.width for _, one in parts)
     rows = max(one.height for _, one in parts)
@@ -210,7 +212,7 @@ class Picture:
 def picture(step: Step, win: Window, d_k: int, on: Sheet) -> Picture:
     """One step on a sheet."""
     shown = drawn(step, win, d_k)
-    space, storage = _parts(step, win, d_k)
+    space, storage = _parts(step, win, d_k, on.width)
     index = shown.index.T
     across = space.cols.of(index[-1])
     down = space.rows.of(index[-2]) + space.down.of(index[0])

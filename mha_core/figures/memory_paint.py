@@ -13,7 +13,7 @@ import numpy as np
 
 from mha_core.errors import human_bytes
 from mha_core.figures.flow_layout import ellipses
-from mha_core.figures.memory_layout import BESIDE, HEAD, LEFT, Picture
+from mha_core.figures.memory_layout import BESIDE, NARROW, Picture
 from mha_core.memory import InMemory, InTensor, Place
 from mha_core.palette import Palette, mix
 from mha_core.steps import FLAT, MAP, symbolic
@@ -113,15 +113,12 @@ def _index_words(made: Marks, picture: Picture, colours: Palette) -> None:
     names = picture.drawn.axes
     sizes = _joined([(str(n), colours.tints[a]) for n, a in zip(step.shape, names, strict=True)],
                     text)  # fmt: skip
-    wide = picture.sheet.width >= 560
+    wide = picture.sheet.width >= NARROW
     title = [("index space  ", text)]
     if wide:
         title += [*_joined([(a, colours.tints[a]) for a in names], text), (" = ", text)]
     made.words.append(Word(0, 14, (*title, *sizes), 13, bold=True))
-    state = "contiguous" if step.contiguous else "not contiguous"
-    made.words.append(
-        Word(0, 32, ((f"strides {_plain(step.strides)}, offset {step.offset:,}, {state}", muted),))
-    )
+    made.words.append(Word(0, 32, ((_layout(picture), muted),)))
     for b, top in space.down.place.items():
         x, y = picture.at(0, top + space.rows.extent / 2)
         made.words.append(Word(x - 6, y + 4, ((f"b {b}", colours.tints["batch"]),), 11, "end"))
@@ -129,6 +126,19 @@ def _index_words(made: Marks, picture: Picture, colours: Palette) -> None:
     for across, down, glyph in ellipses(space):
         x, y = picture.at(across, down)
         made.words.append(Word(x, y + 4, ((glyph, muted),), 12, "middle"))
+
+
+def _layout(picture: Picture) -> str:
+    """Strides, offset and contiguity: as much of it as there is room for."""
+    step = picture.step
+    strides = f"strides {_plain(step.strides)}"
+    state = "contiguous" if step.contiguous else "not contiguous"
+    offset = f", offset {step.offset:,}"
+    room = (picture.sheet.right if picture.sheet.width >= BESIDE else picture.sheet.width) / 7.3
+    for said in (f"{strides}{offset}, {state}", f"{strides}, {state}"):
+        if len(said) <= room:
+            return said
+    return strides
 
 
 def _block_names(picture: Picture, colours: Palette) -> list[Word]:
@@ -197,6 +207,3 @@ def alt(picture: Picture, place: Place) -> str:
         f"its elements by index, and in storage. The chosen element has index {place.index} and "
         f"lies at offset {place.offset}."
     )
-
-
-__all__ = ["HEAD", "LEFT", "Marks", "Word", "alt", "fills", "marks"]

@@ -16,7 +16,7 @@ from mha_core.palette import Palette
 from mha_core.records import Step
 
 _TITLES = (
-    ("", ""), ("operation", ""), ("tensor", ""), ("strides", ""), ("contiguous", ""),
+    ("", "no"), ("operation", ""), ("tensor", ""), ("strides", ""), ("contiguous", ""),
     ("memory", ""), ("copied", "num"), ("element", ""), ("lies at", "num"), ("", "was"),
 )  # fmt: skip
 

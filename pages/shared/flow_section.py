@@ -15,6 +15,7 @@ from mha_core.figures.flow_controls import SHORT
 from mha_core.figures.typed import dumps
 from mha_core.window import Element, window
 from pages.shared import look
+from pages.shared.followed import follow, followed
 
 # Step of the table -> scene of the flow, where the scene is another's.
 _SCENES = {"scale": "scores", "dropout": "softmax"}
@@ -34,8 +35,8 @@ _player = st.components.v2.component(
 @st.fragment
 def flow_section(trace: Trace, step: str, width: int) -> None:
     """The flow, from the scene of the chosen step."""
-    element = _followed(trace)
     config = trace.config
+    element = followed(config)
     win = window(config, element, marks=MARKS["wide" if width >= 560 else "narrow"])
     scenes = flow.scenes(trace, element, win)
     start = _scene(step)
@@ -71,15 +72,4 @@ def _follow() -> None:
     value: Any = st.session_state["flow_chart"].get("followed")
     if value is not None:
         b, t, c = (int(part) for part in str(value).split(","))
-        st.session_state["followed"] = Element(b, t, c)
-
-
-def _followed(trace: Trace) -> Element:
-    """The element followed; where the tensor has shrunk, the nearest there is."""
-    config = trace.config
-    wanted: Element = st.session_state.get("followed", Element(0, 3, 21))
-    return Element(
-        min(wanted.b, config.batch - 1),
-        min(wanted.t, config.time - 1),
-        min(wanted.c, config.d_model - 1),
-    )
+        follow(Element(b, t, c))
