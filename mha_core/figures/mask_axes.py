@@ -65,7 +65,7 @@ def result_html(
     else:
         line = (
             f'<div class="mk-verdict good">✓ {tuple(shape)} broadcasts to {tuple(target)}</div>'
-            f'<div class="why">expanded strides {tuple(strides)}: a stride of 0 reads the same '
+            f'<div class="mk-why">expanded strides {tuple(strides)}: a stride of 0 reads the same '
             f"number again, so {plural(stored, 'number')} in memory stand for {full:,} and none is "
             "copied</div>"
         )

@@ -17,7 +17,7 @@ TITLES = {
 }
 COLUMNS = (
     "call", "positions", "x", "q", "keys in cache", "scores", "mask", "output", "cache",
-    "from the full forward", "with is_causal=True",
+    "difference", "if is_causal",
 )  # fmt: skip
 
 
@@ -41,8 +41,8 @@ def _aligned(one: Aligned) -> str:
         noun = "query sees" if len(one.blind) == 1 else "queries see"
         blind = f'<div class="mk-trap">{len(one.blind)} {noun} no key: {which}</div>'
     return (
-        f'<div class="mk-aligned"><b>{title}</b><span class="why">{meaning}</span>{grid}{blind}'
-        f'<div class="why">weights from torch, every score 0</div>'
+        f'<div class="mk-aligned"><b>{title}</b><span class="mk-why">{meaning}</span>{grid}{blind}'
+        f'<div class="mk-why">weights from torch, every score 0</div>'
         f'<div class="mk-scroll"><table class="mk-values">{weights}</table></div>'
         f"<pre>{html.escape(one.code)}</pre></div>"
     )
@@ -65,7 +65,11 @@ def cache_rows(steps: Sequence[CacheStep]) -> list[tuple[object, ...]]:
 
 def cache_html(steps: Sequence[CacheStep]) -> str:
     """One row a call."""
-    head = "".join(f"<th>{title}</th>" for title in COLUMNS)
+    numbers = ("positions", "cache", "difference", "if is_causal")
+    head = "".join(
+        f'<th class="num">{title}</th>' if title in numbers else f"<th>{title}</th>"
+        for title in COLUMNS
+    )
     body = "".join(_call(call, step) for call, step in enumerate(steps))
     return (
         f'<div class="mk-scroll tall"><table class="mk-table"><thead><tr>{head}</tr></thead>'
@@ -75,7 +79,7 @@ def cache_html(steps: Sequence[CacheStep]) -> str:
 
 def _call(call: int, step: CacheStep) -> str:
     new = f"{step.start}" if step.stop - step.start == 1 else f"{step.start}–{step.stop - 1}"
-    mask = "none: 1 query sees all" if step.mask is None else f"{step.mask} lower-right"
+    mask = "none needed" if step.mask is None else f"{step.mask}"
     shapes = "".join(
         f'<td class="mono">{shape}</td>' for shape in (step.x, step.q, step.k, step.scores)
     )

@@ -84,12 +84,14 @@ def detail_html(run: FillRun) -> str:
     back = ""
     if run.backward:
         sent = "" if not run.spoilt else f": {len(run.spoilt)} of {len(run.backward)} have NaN"
-        back = f'<div class="why">gradients, from the output back{sent}</div>{_strip(run.backward)}'
+        back = (
+            f'<div class="mk-why">gradients, from the output back{sent}</div>{_strip(run.backward)}'
+        )
     else:
-        back = '<div class="why">No position sees a key: there is no loss to go back from.</div>'
+        back = '<div class="mk-why">No position sees a key: there is no loss to go back from.</div>'
     return (
         f'<div class="mk-detail">{title}<p>{_sentence(run)}</p>'
-        f'<div class="why">forward</div>{_strip(run.forward)}{back}</div>'
+        f'<div class="mk-why">forward</div>{_strip(run.forward)}{back}</div>'
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mha_core.figures.raster import data_uri, map_png
 from mha_core.palette import Palette
 
 MOST_CELLS = 16  # a side, up to which each cell is an element of its own
@@ -104,6 +105,13 @@ def _cell(grid: Grid, query: int, key: int, paint: bool, text: Callable[[bool], 
     elif paint:
         extra = ' title="padding: set by the lengths"'
     return f'<i class="{" ".join(kinds)}"{extra}>{inner}</i>'
+
+
+def two_tone(marked: Mask, colours: Palette, *, alt: str) -> str:
+    """A mask of any size as a picture: cells that are marked filled, the others bare."""
+    unit = np.where(marked, np.float32(0.6), np.float32(np.nan))
+    picture = data_uri(map_png(unit, colours, diverging=False))
+    return f'<img class="mk-tone" src="{picture}" alt="{html.escape(alt)}">'
 
 
 def grid_svg(grid: Grid, *, title: str, colours: Palette) -> str:

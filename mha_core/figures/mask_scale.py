@@ -188,7 +188,10 @@ def scale_rows(found: Sequence[Saturation]) -> list[tuple[object, ...]]:
 
 def scale_table(found: Sequence[Saturation], colours: Palette, *, label: str = "") -> str:
     """The numbers as HTML; `label` stands before them, for the run's own."""
-    head = "".join(f"<th>{title}</th>" for title in COLUMNS)
+    head = "".join(
+        f"<th>{title}</th>" if title == "scale" else f'<th class="num">{title}</th>'
+        for title in COLUMNS
+    )
     body = "".join(
         f'<tr><td class="num">{one.d_k}</td><td style="white-space:nowrap">'
         f'<i class="mk-dot" style="background:{colour_of(one.scale, colours)}"></i>{one.scale}</td>'

@@ -39,20 +39,24 @@ def corner_html(mask: Tensor) -> str:
     if corner.is_floating_point():
         corner = corner.to(torch.float64)
     shown = corner[:MOST, :MOST].tolist()
+    lowest = torch.finfo(mask.dtype).min if mask.is_floating_point() else None
     body = "".join(
-        "<tr>" + "".join(_value(value) for value in row) + ("<td>…</td>" if columns > MOST else "")
+        "<tr>" + "".join(_value(value, lowest) for value in row) + ("<td>…</td>" if columns > MOST else "")
         + "</tr>"
         for row in shown
     )  # fmt: skip
     if rows > MOST:
         body += "<tr><td>⋮</td></tr>"
-    return f'<table class="mk-values">{body}</table>'
+    note = ""
+    if lowest is not None and (corner == lowest).any():
+        note = f'<div class="mk-why">min = {number(lowest, 7)}</div>'
+    return f'<table class="mk-values">{body}</table>{note}'
 
 
-def _value(value: float | bool | int) -> str:
+def _value(value: float | bool | int, lowest: float | None) -> str:
     hidden = value != 0 if isinstance(value, float) else None
     kind = ' class="low"' if hidden or value is False or (value == 0 and hidden is None) else ""
-    return f"<td{kind}>{cell_text(value)}</td>"
+    return f"<td{kind}>{'min' if value == lowest else cell_text(value)}</td>"
 
 
 def argument_line(name: str, value: Tensor | bool) -> str:
@@ -96,13 +100,13 @@ def _card(word: Word, check: Checked | None, blind: int) -> str:
     )
     rows = ""
     if blind and check is not None and check.blind:
-        rows = f'<div class="why">A row that sees no key becomes {BLIND[check.blind]}.</div>'
+        rows = f'<div class="mk-why">A row that sees no key becomes {BLIND[check.blind]}.</div>'
     return (
         f'<div class="proof mk-card{"" if word.given else " unfit"}" data-word="{word.id}">'
         f'<span class="mark {kind}">{mark}</span><b>{html.escape(word.argument)}</b>'
         f'{lines}<div class="mk-corners">{tables}</div>'
         f'<pre>{html.escape(word.code)}</pre><div class="fig {kind}">{figure}</div>'
-        f'{rows}<div class="why">{html.escape(word.note)}</div></div>'
+        f'{rows}<div class="mk-why">{html.escape(word.note)}</div></div>'
     )
 
 
