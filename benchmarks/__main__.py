@@ -14,7 +14,7 @@ import streamlit
 import torch
 from tabulate import tabulate
 
-from benchmarks import page_update, real_models, trace_overhead
+from benchmarks import blockwise, long_update, page_update, peers, real_models, trace_overhead
 
 
 def machine() -> dict[str, Any]:
@@ -39,8 +39,11 @@ def main() -> None:
     results = {
         "machine": machine(),
         "recording a trace": trace_overhead.measure(),
+        "block-wise maps": blockwise.measure(),
         "one update of the page": page_update.measure(),
         "real models": real_models.measure(),
+        "maps against peers": peers.measure(),
+        "long maps, an update": long_update.measure(),
     }
     out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     trace = results["recording a trace"]
@@ -55,6 +58,8 @@ def main() -> None:
     titles = ["update", "bare ms", "ours ms", "ratio", "limit", "bytes"]
     print(tabulate(rows, titles, tablefmt="github", intfmt=","))
     _print_real(results["real models"])
+    _print_peers(results["maps against peers"])
+    _print_long(results["block-wise maps"], results["long maps, an update"])
     print(f"\n{out}")
 
 
@@ -78,8 +83,48 @@ def _print_real(found: dict[str, Any]) -> None:
             ["fresh server", "first page s", "next page s", "one session MB", "a further one MB"],
         ),
     ):
-        print()
-        print(tabulate(rows, titles, tablefmt="github", intfmt=","))
+        _print(rows, titles)
+
+
+def _picked(views: dict[str, Any], *names: str) -> list[list[Any]]:
+    """A row for every view: its label, and what of it is named."""
+    return [[label, *(view[name] for name in names)] for label, view in views.items()]
+
+
+def _print(rows: list[list[Any]], titles: list[str]) -> None:
+    print()
+    print(tabulate(rows, titles, tablefmt="github", intfmt=","))
+
+
+def _print_peers(found: dict[str, Any]) -> None:
+    """Bytes and milliseconds of the same maps, ours and the peers'."""
+    sizes = {name: views for name, views in found.items() if name != "versions"}
+    rows = [
+        [tokens, label, view["bytes"], view.get("ms", view.get("problems"))]
+        for tokens, views in sizes.items()
+        for label, view in views.items()
+        if isinstance(view, dict)
+    ]
+    _print(rows, ["maps of", "by", "bytes", "ms"])
+    _print(_picked(sizes, "smallest / ours", "at least"), ["", "smallest / ours", "at least"])
+
+
+def _print_long(found: dict[str, Any], updates: dict[str, Any]) -> None:
+    """Block-wise maps, and the page that shows them."""
+    against, alone = found.values()
+    at, beyond = found
+    rows = [
+        [label, way, view["s"][way], view["peak MB"].get(way)]
+        for label, view in against.items()
+        for way in view["s"]
+    ]
+    _print(rows, [at, "way", "s", "peak MB"])
+    names = ["faster", "faster, at least", "memory", "memory, at most"]
+    _print(_picked(against, *names), [at, *names])
+    names = ["s", "peak MB", "peak MB, at most", "GFLOP/s", "matmul GFLOP/s", "share"]
+    _print(_picked(alone, *names), [beyond, *names])
+    names = ["ms", "slower", "slower, at most", "bytes", "bytes ratio", "bytes, within"]
+    _print(_picked(updates, *names), ["update", *names])
 
 
 if __name__ == "__main__":

@@ -76,10 +76,10 @@ def serve(script: Path, port: int) -> Iterator[str]:
 
 
 class Meter:
-    """Counts the bytes a page receives."""
+    """Counts the bytes a page receives; `frames` are those of its websocket alone."""
 
     def __init__(self, session: CDPSession) -> None:
-        self.bytes = 0
+        self.bytes = self.frames = 0
         session.send("Network.enable")
         session.on("Network.webSocketFrameReceived", self._frame)
         session.on("Network.dataReceived", self._data)
@@ -87,7 +87,9 @@ class Meter:
     def _frame(self, event: dict[str, Any]) -> None:
         payload = event["response"]["payloadData"]
         text = event["response"]["opcode"] == 1
-        self.bytes += len(payload) if text else len(payload) * 3 // 4
+        size = len(payload) if text else len(payload) * 3 // 4
+        self.bytes += size
+        self.frames += size
 
     def _data(self, event: dict[str, Any]) -> None:
         self.bytes += event["dataLength"]
@@ -109,12 +111,17 @@ def update(page: Page, meter: Meter, widget: str, probe: str, key: str) -> tuple
     return elapsed, meter.bytes
 
 
-def open_page(browser: Browser, url: str) -> tuple[Page, Meter]:
-    """A page of its own session, at rest, and the meter of what it receives."""
+def open_page(
+    browser: Browser, url: str, ready: str = ".js-plotly-plot", limit: int = 60
+) -> tuple[Page, Meter]:
+    """A page of its own session, at rest with `ready` in it, and the meter of what it receives.
+
+    `limit` is in seconds.
+    """
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     meter = Meter(page.context.new_cdp_session(page))
     page.goto(url)
-    page.wait_for_selector(".js-plotly-plot", timeout=60_000)
+    page.wait_for_selector(ready, timeout=1000 * limit)
     page.wait_for_timeout(2500)
     idle(page)
     return page, meter

