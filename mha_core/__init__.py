@@ -1,10 +1,5 @@
 """The shape of attention: multi-head attention with every step in view."""
 
-import os
-
-# Read when torch loads: its profiler, which measures memory, else writes of itself to stderr.
-os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-
 from mha_core.attention import MultiHeadAttention, attend
 from mha_core.config import MHAConfig
 from mha_core.errors import BudgetError, ConfigError

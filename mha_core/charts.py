@@ -138,7 +138,9 @@ def y_axis(chart: Chart, most: int = 6) -> Axis:
         for part in (series.y, series.low, series.high)
         for value in part or ()
         if not chart.log_y or value > 0
-    ] or [1.0, 10.0]
+    ]
+    if not values:
+        return Axis(1.0, 10.0, (), ())
     if not chart.log_y:
         low, high = min(0.0, *values), max(values) or 1.0
         step = _round_step((high - low) / most)

@@ -9,13 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch._C._autograd import _disable_profiler_legacy, _enable_profiler_legacy
+from torch._C._profiler import ProfilerConfig, ProfilerState, _ExperimentalConfig
 
 # Told between measurements: the share done, from 0 to 1, and what comes next. It may raise to end.
 Report = Callable[[float, str], None]
 
-# torch keeps one profiler, and one highest mark of a device's memory, for the whole process.
+# torch keeps one highest mark of a device's memory for the whole process.
 _ONE = threading.Lock()
+_PLAIN = _ExperimentalConfig()
 
 
 def unreported(_done: float, _what: str) -> None:
@@ -110,17 +112,18 @@ def interleaved(
 def peak_bytes(call: Callable[[], object], device: str) -> int:
     """The most bytes that memory in use grew by during a call, as the device's allocator saw it.
 
-    On the CPU every allocation and release of this thread is read from torch's profiler, so that
+    On the CPU every allocation and release of this thread is read from torch's recorder, so that
     what a kernel takes for itself counts too; on CUDA it is the allocator's own highest mark, in
     its blocks of 512 bytes.
 
     Raises:
         NotImplementedError: the device has no such mark (MPS).
     """
-    with _ONE, torch.no_grad():
+    with torch.no_grad():
         if device == "cpu":
-            return max(0, *_running(_allocations(call)))
-        if device == "cuda":
+            return max(_running(_allocations(call)))
+    if device == "cuda":
+        with _ONE, torch.no_grad():
             wait(device)
             before = torch.cuda.memory_allocated()
             torch.cuda.reset_peak_memory_stats()
@@ -132,18 +135,24 @@ def peak_bytes(call: Callable[[], object], device: str) -> int:
 
 def allocated_bytes(call: Callable[[], object]) -> int:
     """The sum of all that the CPU's allocator gave during a call."""
-    with _ONE, torch.no_grad():
+    with torch.no_grad():
         return sum(size for size in _allocations(call) if size > 0)
 
 
 def _allocations(call: Callable[[], object]) -> list[int]:
     """Bytes of every allocation, and of every release as a negative number, in order."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+    # torch.profiler would tell the same, but it starts a tracer for the whole process, which wants
+    # the thread that loaded torch; this records the calling thread alone.
+    _enable_profiler_legacy(
+        ProfilerConfig(ProfilerState.CPU, False, True, False, False, False, _PLAIN)
+    )
+    try:
         result = call()
+    finally:
+        events = [event for thread in _disable_profiler_legacy() for event in thread]
     del result  # what it returns was in use to the end
-    kineto = recorded.profiler.kineto_results
-    events = [event for event in kineto.events() if event.name() == "[memory]"]
-    return [event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())]
+    sizes = [event.cpu_memory_usage() for event in events if str(event.kind()) == "memory_alloc"]
+    return [int(size) for size in sizes]
 
 
 def _running(sizes: Sequence[int]) -> list[int]:

@@ -13,9 +13,10 @@ from torch import Tensor
 from mha_core import budget
 from mha_core.aten import DispatchRecorder
 from mha_core.attention import MultiHeadAttention
+from mha_core.charts import Chart, Mark, Series, short_seconds
 from mha_core.errors import ConfigError, human_bytes
 from mha_core.measure import Report, Sample, interleaved, machine, sample, unreported
-from mha_core.projections import LABELS, built, called, linears
+from mha_core.projections import LABELS, Facts, built, called, linears
 from mha_core.sizes import check_heads, divisors
 
 
@@ -155,3 +156,63 @@ def frame(timings: Sequence[Timing], device: str) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def export_frame(facts: Sequence[Facts], timings: Sequence[Timing], device: str) -> pd.DataFrame:
+    """The table of a file: the times once there are some, and before them the facts."""
+    if timings:
+        return frame(timings, device)
+    return pd.DataFrame(
+        {
+            "projection": LABELS[one.name],
+            "weight shape (out, in)": str(one.shape),
+            "weights": one.matrices,
+            "parameter tensors": one.tensors,
+            "numbers": one.parameters,
+            "kernels": one.kernels,
+            "largest difference": one.difference,
+            "largest difference in float64": one.exact,
+        }
+        for one in facts
+    )
+
+
+_COLOURS = {"separate": "h", "apart": "batch", "fused": "d_k"}
+
+
+def ratio_chart(timings: Sequence[Timing], heads: int) -> Chart:
+    """Time of each way over the flat matrix's, over h; `heads` is marked."""
+    x = tuple(float(one.heads) for one in timings)
+    series = [Series(LABELS["flat"], x, (1.0,) * len(x), "muted", "dash")] if x else []
+    for name, ink in _COLOURS.items() if x else ():
+        ratios = [one.ratio[name] for one in timings]
+        series.append(
+            Series(
+                LABELS[name], x,
+                tuple(one.median for one in ratios), ink, "points",
+                tuple(one.low for one in ratios), tuple(one.high for one in ratios),
+            )
+        )  # fmt: skip
+    return Chart(
+        "Time of q, k and v over that of one flat matrix each", "h", "ratio", tuple(series),
+        (Mark(heads, f"h = {heads}"),), empty="not measured yet",
+    )  # fmt: skip
+
+
+def sentences(timing: Timing) -> list[str]:
+    """What was measured at one h, whichever wins."""
+    flat = timing.seconds["flat"]
+    said = [
+        f"At h = {timing.heads}, {LABELS['flat']} took {short_seconds(flat.median)} for q, k and v "
+        f"(median of {flat.count} rounds in turn; middle half {short_seconds(flat.low)} to "
+        f"{short_seconds(flat.high)})."
+    ]
+    for name in _COLOURS:
+        ratio = timing.ratio[name]
+        verdict = timing.verdict(name)
+        end = "no clear difference" if verdict == "the same" else verdict
+        said.append(
+            f"{LABELS[name]}: {ratio.median:.2f} × that time "
+            f"({ratio.low:.2f} to {ratio.high:.2f}): {end}."
+        )
+    return said

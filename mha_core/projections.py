@@ -216,3 +216,49 @@ def _flat(result: object) -> Tensor:
     """q, k and v in one tensor (3, batch, h, time, d_k), whatever they were returned as."""
     assert isinstance(result, tuple)
     return torch.stack([torch.stack(p, 1) if isinstance(p, list) else p for p in result])
+
+
+@dataclass(frozen=True)
+class OneHead:
+    """One head's share of W_q, on the first position of x.
+
+    Attributes:
+        start, stop: its columns of W_q, which are rows of `W_q.weight`.
+        offset: of its first number in the storage of `W_q.weight`, whose rows lie one after
+            the other, so that the head's numbers are one block.
+        alone: (d_k,), the product with its own (d_model, d_k) matrix.
+        flat: (d_k,), its columns of the flat product.
+    """
+
+    start: int
+    stop: int
+    offset: int
+    alone: Tensor
+    flat: Tensor
+
+
+def one_head(module: MultiHeadAttention, x: Tensor, head: int) -> OneHead:
+    """The product of one head alone beside the columns of the flat one."""
+    start, stop = head * module.d_k, (head + 1) * module.d_k
+    rows = module.W_q.weight.detach()[start:stop]
+    bias = None if module.W_q.bias is None else module.W_q.bias.detach()[start:stop]
+    first = x[:1, 0]
+    with torch.no_grad():
+        alone = nn.functional.linear(first, rows, bias)[0]
+        flat = module.W_q(first)[0, start:stop]
+    return OneHead(start, stop, int(rows.storage_offset()), alone, flat)
+
+
+def summary(facts: Sequence[Facts], heads: int) -> str:
+    """What the facts come to, in a sentence or two."""
+    by_name = {one.name: one for one in facts}
+    flat, separate, fused = (by_name[name] for name in ("flat", "separate", "fused"))
+    times = separate.tensors / flat.tensors
+    same = len({one.parameters for one in facts}) == 1
+    return (
+        f"{flat.parameters:,} numbers{' whichever way' if same else ' in the flat matrices'}. "
+        f"At h = {heads}, separate matrices are {separate.tensors:,} parameter tensors instead of "
+        f"{flat.tensors}, {times:g} times as many, and launch {separate.kernels:,} kernels instead "
+        f"of {flat.kernels}; the fused matrix launches {fused.kernels}. Views (view, transpose, "
+        f"chunk) launch none."
+    )

@@ -236,6 +236,23 @@ def _seconds(measured: Measured | None, steps: Sequence[str] | None) -> dict[str
     return dict(zip(names, (one.median, one.low, one.high, one.count), strict=True))
 
 
+def spread_table(found: Sequence[Spread]) -> pd.DataFrame:
+    """A row for each d_k; entropies in nats."""
+    return pd.DataFrame(
+        {
+            "d_k": one.d_k,
+            "keys": one.keys,
+            "standard deviation": one.raw,
+            "standard deviation scaled": one.scaled,
+            "sqrt(d_k)": math.sqrt(one.d_k),
+            "entropy": one.raw_entropy,
+            "entropy scaled": one.scaled_entropy,
+            "torch": torch.__version__,
+        }
+        for one in found
+    )
+
+
 def spread_charts(found: Sequence[Spread], own: Spread) -> list[Chart]:
     """Spread of the scores, and entropy of the weights, over d_k; `own` is the run in view."""
     x = tuple(float(one.d_k) for one in found)

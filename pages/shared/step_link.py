@@ -1,0 +1,17 @@
+"""From another page to a step of the pipeline, in the same session."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_core.steps import STEPS
+from pages.shared import look
+
+
+def step_link(step: str) -> None:
+    """A button that opens the home page with the step chosen in the table."""
+    spec = STEPS[step]
+    label = f"Step {spec.number}, {look.safe(spec.operation)}, in the pipeline"
+    if st.button(label, key=f"w_step_{step}", icon=":material/arrow_back:", type="tertiary"):
+        st.session_state["step"] = step
+        st.switch_page("app.py")
