@@ -49,6 +49,8 @@ def map_png(
         codes[block::block, :] = _GAP
         codes[:, block::block] = _GAP
         codes[gone] = _CLEAR
+        if faults is not None:
+            _cross(codes, faults, block)
     picture = Image.fromarray(codes, mode="P")
     anchors = colours.diverging if diverging else colours.sequential
     table = np.zeros((256, 3), dtype=np.uint8)
@@ -59,6 +61,19 @@ def map_png(
     out = io.BytesIO()
     picture.save(out, "PNG", transparency=_CLEAR, optimize=False, compress_level=3)
     return out.getvalue()
+
+
+def _cross(codes: NDArray[np.uint8], faults: NDArray[np.bool_], block: int) -> None:
+    """Crosses out what is no number: colour alone would not tell it from a high value."""
+    rows, columns = np.nonzero(faults)
+    along = np.arange(block // 4, block - block // 4)
+    width = max(1, block // 12)
+    for row, column in zip(rows, columns, strict=True):
+        cell = codes[row * block : (row + 1) * block, column * block : (column + 1) * block]
+        for shift in range(width):
+            at = np.minimum(along + shift, block - 1)
+            cell[along, at] = _GAP
+            cell[along, block - 1 - at] = _GAP
 
 
 def data_uri(png: bytes) -> str:

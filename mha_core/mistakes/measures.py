@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from mha_core.compare import MapPair, map_pair
 from mha_core.head_stats import head_stats
-from mha_core.maps import HeadMaps
+from mha_core.maps import Floats, HeadMaps, Scaled, scaled_together
 from mha_core.mistakes.examine import Finding
 
 
@@ -39,15 +40,40 @@ class MapsSeen:
 
     Attributes:
         item, head: which; head is None where the code returns one map.
-        right, wrong: h = 1 each, cells that are meant to be hidden and have no weight absent.
-        pair: both on one scale, right first, and wrong − right; None where sizes differ.
+        right, wrong: h = 1 each; cells that are meant to be hidden and have no weight are absent.
     """
 
     item: int
     head: int | None
     right: HeadMaps
     wrong: HeadMaps
-    pair: MapPair
+
+    def scaled(self) -> tuple[Scaled, Scaled]:
+        """Right and wrong on one scale."""
+        right, wrong = scaled_together([_present(self.right), _present(self.wrong)], weights=True)
+        return right, wrong
+
+    def difference(self) -> Scaled | None:
+        """wrong − right, centred at 0; None where their sizes differ.
+
+        A hidden key counts as the weight 0 that it has; where both hide it, it stays absent.
+        """
+        a, b = self.right.values.numpy(), self.wrong.values.numpy()
+        if a.shape != b.shape:
+            return None
+        apart: Floats = b - a
+        apart[np.isnan(_present(self.right)) & np.isnan(_present(self.wrong)) & ~np.isnan(b)] = (
+            np.nan
+        )
+        finite = np.abs(apart[np.isfinite(apart)])
+        end = np.full(1, float(finite.max()) if finite.size and finite.max() > 0 else 1.0)
+        ends = end.astype(np.float32)
+        return Scaled(apart, -ends, ends, "wrong − right", clipped=False, diverging=True)
+
+    def faults(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """(rows, columns) of the right and of the wrong map: True where a weight is NaN."""
+        right, wrong = (maps.values[0].isnan().numpy() for maps in (self.right, self.wrong))
+        return right, wrong
 
     def measures(self) -> tuple[Measures, Measures]:
         """Of the right and of the wrong map."""
@@ -74,8 +100,7 @@ def maps_seen(finding: Finding, head: int) -> MapsSeen | None:
     # A hidden key that keeps a weight is shown: it leaks.
     shown = None if mask is None or mask.shape != other.shape else mask | (other != 0)
     seen_wrong = HeadMaps("softmax", other, shown)
-    pair = map_pair(seen_right, seen_wrong, limit=max(one.shape[-1], other.shape[-1]))
-    return MapsSeen(item, place, seen_right, seen_wrong, pair)
+    return MapsSeen(item, place, seen_right, seen_wrong)
 
 
 def apart(finding: Finding) -> int:
@@ -90,6 +115,15 @@ def apart(finding: Finding) -> int:
         if float(each.max()) > 0:
             return int(each.argmax())
     return 0
+
+
+def _present(maps: HeadMaps) -> Floats:
+    """NaN where a cell is absent, or where its weight is."""
+    values = maps.values
+    if maps.visible is not None:
+        values = values.masked_fill(~maps.visible, torch.nan)
+    found: Floats = values.numpy()
+    return found
 
 
 def _one(weights: Tensor, item: int, head: int | None) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from mha_core.mistakes import parts
 from mha_core.mistakes.parts import Check, Run
 
 # x (batch, time, d_model) -> boolean, broadcastable to (batch, h, time, time), True = may attend.
@@ -48,6 +50,20 @@ class Mistake:
     def code(self, which: Literal["wrong", "right", "check"]) -> str:
         """The source of the very function that runs."""
         return source(getattr(self, which))
+
+    def around(self) -> dict[str, str]:
+        """Name -> source of the helpers that its code calls, theirs included."""
+        found: dict[str, str] = {}
+        waiting = [self.code("wrong"), self.code("right"), self.code("check")]
+        while waiting:
+            text = waiting.pop(0)
+            for name, function in inspect.getmembers(parts, inspect.isfunction):
+                if name not in found and re.search(rf"\b{name}\(", text):
+                    if function.__module__ != parts.__name__:
+                        continue
+                    found[name] = source(function)
+                    waiting.append(found[name])
+        return found
 
 
 def source(function: Callable[..., object]) -> str:
