@@ -13,7 +13,8 @@ Span = tuple[int, int]
 _LETTER = 7.5  # pixels of a letter of 13 pixels, on average
 _LINE = 12  # pixels from one turned or stacked label to the next, at least
 _SMALL_BELOW = 16  # pixels a label; below, a smaller face
-_SPREAD = 26  # labels beyond which every other is left out on a small screen
+# On a small screen every other label is left out beyond so many, three of four, seven of eight.
+_SPARE = {50: 8, 26: 4, 12: 2}
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,15 @@ class Axis:
         )
 
     @property
-    def many(self) -> bool:
-        return len(self.marks) > _SPREAD
+    def kinds(self) -> str:
+        """Classes of the element that holds the marks, after a first one."""
+        spare = next((every for most, every in _SPARE.items() if len(self.marks) > most), 0)
+        return (" turned" if self.turned else "") + (f" spare{spare}" if spare else "")
+
+    @property
+    def depth(self) -> int:
+        """Pixels below a horizontal axis."""
+        return round(14 + (5.6 if self.small else 7) * self.letters) if self.turned else 24
 
 
 def axis(

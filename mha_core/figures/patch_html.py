@@ -24,7 +24,6 @@ from mha_core.maps import Floats, Scaled
 from mha_core.palette import Palette
 from mha_core.patch import Patch, Span
 
-_SIDE = 500  # pixels of the longer side, where there is room
 _LONGEST = 3.0  # one side is at most so many times the other
 _SENT = re.compile(r"box:(\d{1,9}),(\d{1,9}),(\d{1,9}),(\d{1,9})|cell:(\d{1,9}),(\d{1,9})", re.A)
 
@@ -38,12 +37,14 @@ class PatchHover:
         tokens: one a position of the whole map; positions alone when None.
         beside: name and (rows, columns) of a second number, e.g. × uniform.
         many: the plural of `name`, in what is said of the pooling.
+        pooled: the name where cells are pooled, if it is not "max weight" or the like.
     """
 
     name: str
     tokens: Sequence[str] | None = None
     beside: tuple[str, Floats] | None = None
     many: str = "weights"
+    pooled: str | None = None
 
 
 def patch_html(
@@ -54,6 +55,7 @@ def patch_html(
     colours: Palette,
     alt: str,
     zoom: bool = True,
+    side: int = 500,
 ) -> str:
     """The patch with its labels, colour scale and pooling.
 
@@ -64,13 +66,14 @@ def patch_html(
         colours: of the ground.
         alt: what the picture is; escaped here.
         zoom: whether boxes and cells can be chosen on it.
+        side: pixels of its longer side, where there is room.
     """
     ratio = shape_of(patch)
-    rows = axis(patch.rows(), hover.tokens, _SIDE * min(1, 1 / ratio), across=False)
-    columns = axis(patch.columns(), hover.tokens, _SIDE * min(1, ratio), across=True)
+    rows = axis(patch.rows(), hover.tokens, side * min(1, 1 / ratio), across=False)
+    columns = axis(patch.columns(), hover.tokens, side * min(1, ratio), across=True)
     values = scaled.values[0]
     picture = data_uri(map_png(scaled.unit()[0], colours, diverging=scaled.diverging))
-    name = hover.name if patch.exact else f"{patch.how} {hover.name}"
+    name = hover.name if patch.exact else hover.pooled or f"{patch.how} {hover.name}"
     told = {"rows": rows.names, "columns": columns.names, "name": name}
     extra = ""
     if hover.beside is not None:
@@ -78,21 +81,19 @@ def patch_html(
         extra = f' data-b="{packed(hover.beside[1])}"'
     if zoom:
         extra += f' data-zoom="{"whole" if patch.whole else "inside"}" aria-description="{_KEYS}"'
-    deep = 14 + 8 * columns.letters if columns.turned else 24
     return (
         f'<div class="patch-map"><div class="map patch" '
-        f'style="--ratio:{ratio:.4g};--wide:{_SIDE * min(1, ratio):.0f}px">'
+        f'style="--ratio:{ratio:.4g};--wide:{side * min(1, ratio):.0f}px">'
         f'<div class="axis-title y">query</div>'
-        f'<div class="ylab{" many" if rows.many else ""}" style="width:{14 + 8 * rows.letters}px">'
+        f'<div class="ylab{rows.kinds}" style="width:{14 + 8 * rows.letters}px">'
         f"{rows.written('top')}</div>"
         f'<div class="pic{" some" if np.isnan(values).any() else ""}" '
         f'role="{"application" if zoom else "img"}" tabindex="0" aria-label="{html.escape(alt)}" '
         f'data-hover="{html.escape(json.dumps(told, ensure_ascii=False))}" '
         f'data-z="{packed(values)}"{extra}>'
         f'<img src="{picture}" alt="" draggable="false"><i class="cell"></i><i class="band"></i>'
-        f'</div><div class="xlab{" turned" if columns.turned else ""}'
-        f'{" many" if columns.many else ""}" style="height:{deep}px">{columns.written("left")}'
-        f'</div><div class="axis-title x">key</div></div>'
+        f'</div><div class="xlab{columns.kinds}" style="height:{columns.depth}px">'
+        f'{columns.written("left")}</div><div class="axis-title x">key</div></div>'
         f"{colour_scale(scaled, colours)}{_note(patch, hover, zoom)}</div>"
     )
 

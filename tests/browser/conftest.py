@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,20 +57,19 @@ def _wait_for(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
     raise AssertionError(f"the server did not start:\n{log.read_text()}")
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The app as `streamlit run app.py` serves it, on a free port."""
-    log = tmp_path_factory.mktemp("server") / "log.txt"
+@contextmanager
+def serve(script: str, log: Path) -> Iterator[Server]:
+    """A page as `streamlit run` serves it, on a free port, with its log in a file."""
     port = _free_port()
     command = [
-        sys.executable, "-m", "streamlit", "run", "app.py",
+        sys.executable, "-m", "streamlit", "run", script,
         "--server.port", str(port), "--server.address", "127.0.0.1", "--server.headless", "true",
     ]  # fmt: skip
     url = f"http://127.0.0.1:{port}"
     with log.open("wb") as out:
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
         try:
             _wait_for(process, url, log)
@@ -77,6 +77,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         finally:
             process.terminate()
             process.wait(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The app as `streamlit run app.py` serves it."""
+    with serve("app.py", tmp_path_factory.mktemp("server") / "log.txt") as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

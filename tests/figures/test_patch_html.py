@@ -189,7 +189,7 @@ def test_long_tokens_are_turned_and_cut():
     (xlab,) = (at for _, at, _ in tree.found if "xlab" in at.get("class", ""))
     assert "turned" in xlab["class"].split()
     height = float(xlab["style"].split(":")[1].rstrip("px"))
-    assert height >= 8 * max(len(text) for text, _ in marks(tree, "xlab"))
+    assert height >= 7 * max(len(text) for text, _ in marks(tree, "xlab"))
     tree, *_ = drawn(made(9, 9), PatchHover("weight", list("abcdefghi")))
     (xlab,) = (at for _, at, _ in tree.found if "xlab" in at.get("class", ""))
     assert "turned" not in xlab["class"].split()
