@@ -72,7 +72,7 @@ def _sdpa(keep: Tensor, padding: Tensor | None, causal: bool, dtype: torch.dtype
     call = "F.scaled_dot_product_attention(q, k, v, {})"
     unfit = ""
     if padding is not None:
-        unfit = "is_causal knows no padding; torch refuses it beside attn_mask"
+        unfit = "is_causal knows no padding, and beside attn_mask torch's math kernel refuses it"
     elif not causal:
         unfit = "the pattern is not plain causal"
     return [
