@@ -2,6 +2,6 @@
 
 from mha_core.blockwise.detail import Cut, column, rows, window
 from mha_core.blockwise.long_maps import LongMaps
-from mha_core.blockwise.overview import Overview, overview
+from mha_core.blockwise.pictures import Overview, overview
 
 __all__ = ["Cut", "LongMaps", "Overview", "column", "overview", "rows", "window"]

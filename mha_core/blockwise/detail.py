@@ -8,13 +8,11 @@ import torch
 from torch import Tensor
 
 from mha_core.blockwise.long_maps import HIDDEN, LongMaps, Step
-from mha_core.blockwise.overview import cell_counts, down, key_tiling, query_blocks
-from mha_core.blockwise.sweep import cut, prepare, sweep
+from mha_core.blockwise.pictures import cell_counts, down, key_tiling, query_blocks
+from mha_core.blockwise.sweep import Span, cut, sweep
 from mha_core.blockwise.workers import in_blocks
 from mha_core.errors import ConfigError
 from mha_core.maps import Pooling
-
-Span = tuple[int, int]
 
 
 def rows(maps: LongMaps, head: int, queries: Span, step: Step = "softmax") -> Tensor:
@@ -78,13 +76,12 @@ def column(
 
 def normalisers(maps: LongMaps, head: int, queries: Span) -> Tensor:
     """(queries,): log of the sum of exp(score) over the keys each query sees; -inf where none."""
-    tiling = key_tiling(maps, (0, maps.time), 1)
-    keys = prepare(maps, head, tiling, "softmax")
     found = maps.q.new_zeros(queries[1] - queries[0])
-    coarse = key_tiling(maps, (0, maps.time), tiling.width)
+    tiling = key_tiling(maps, (0, maps.time), 64)  # of which no picture is wanted
+    bound = maps.head_bound(head, "softmax")
 
     def one(block: Span) -> tuple[Span, Tensor]:
-        lse = sweep(maps, keys, head, block, coarse, "max", "softmax").lse
+        lse = sweep(maps, head, block, tiling, "max", "softmax", bound=bound, stats=False).lse
         assert lse is not None
         return block, lse
 
@@ -143,7 +140,6 @@ def window(
         raise ConfigError("limit", limit, "must be at least 1", works="Nearest that works: 1")
     factors = (-(-(queries[1] - queries[0]) // limit), -(-(keys[1] - keys[0]) // limit))
     tiling = key_tiling(maps, keys, factors[1])
-    prepared = prepare(maps, head, tiling, step)
     known = None
     if step == "softmax":
         known = normalisers(maps, head, queries) if lse is None else lse[head, slice(*queries)]
@@ -153,11 +149,11 @@ def window(
 
     def one(block: Span) -> tuple[int, Tensor]:
         norm = None if known is None else known[block[0] - start : block[1] - start]
-        found = cut(maps, prepared, head, block, tiling, how, step, norm)
+        found = cut(maps, head, block, tiling, how, step, norm)
         if relative:
-            seen = maps.visible_keys[slice(*block), None]
+            seen = maps.visible_keys[slice(*block)]
             found = torch.where(found > HIDDEN / 2, found * seen, found)
-        return (block[0] - start) // factors[0], down(found, block[0] - start, factors[0], how)
+        return (block[0] - start) // factors[0], down(found, factors[0], how)
 
     def merge(part: tuple[int, Tensor]) -> None:
         at, piece = part

@@ -1,12 +1,14 @@
 """Some queries of one head over its keys, tile by tile: pooled, normalised, summed up.
 
-The softmax is online (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"):
-after each tile the sums stand as if the largest score so far had been known from the start.
+A tile is (keys, queries): what is pooled and summed then runs along the rows in memory, which is
+four times as fast. Each tile is summed from its own largest score on, and the sums of all tiles are
+put together at the end (the online softmax of Milakov and Gimelshein 2018, side by side).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -19,6 +21,8 @@ from mha_core.maps import Pooling
 # them: no largest score need be taken off first.
 _PLAIN = 60.0
 
+Span = tuple[int, int]
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -28,12 +32,14 @@ class Tiling:
         start, stop: keys of the picture.
         factor: keys a column pools.
         width: keys a tile, a multiple of `factor`.
+        like: gives dtype and device.
     """
 
     start: int
     stop: int
     factor: int
     width: int
+    like: Tensor
 
     @property
     def columns(self) -> int:
@@ -44,48 +50,26 @@ class Tiling:
         ends = self.start + torch.arange(self.columns + 1) * self.factor
         return ends.clamp(max=self.stop)
 
-    def tiles(self, reach: int) -> list[tuple[int, int, slice]]:
-        """(start, stop, columns) of each tile before `reach`."""
-        found = []
+    def tiles(self, reach: int) -> list[Span]:
+        """Start and stop of each tile before `reach`."""
         end = min(self.stop, reach)
-        for c in range(self.start, end, self.width):
-            d = min(end, c + self.width)
-            at = (c - self.start) // self.factor
-            found.append((c, d, slice(at, at - (c - d) // self.factor)))
-        return found
+        return [(c, min(end, c + self.width)) for c in range(self.start, end, self.width)]
 
+    def columns_of(self, span: Span) -> slice:
+        """Columns of the picture that a tile fills."""
+        c, d = span
+        first = (c - self.start) // self.factor
+        return slice(first, first - (c - d) // self.factor)
 
-@dataclass(frozen=True)
-class Keys:
-    """The keys of one head, prepared once for all its queries.
+    @cached_property
+    def from_start(self) -> Tensor:
+        """(width,): distance of each key of a tile from its start."""
+        return torch.arange(self.width, dtype=self.like.dtype, device=self.like.device)
 
-    Attributes:
-        transposed: (d_k, time).
-        left, right: (time, d_k + 2): k, 1, and the distance to the end of the tile (for queries
-            after it) or from its start (for those before). Weights times these give what the
-            statistics need in one product, without taking large numbers from each other.
-        bound: no score is larger.
-    """
-
-    transposed: Tensor
-    left: Tensor
-    right: Tensor
-    bound: float
-
-
-def prepare(maps: LongMaps, head: int, tiling: Tiling, step: Step) -> Keys:
-    """The keys of a head for tiles of a width."""
-    k = maps.k[head]
-    within = (torch.arange(maps.time, device=k.device) - tiling.start) % tiling.width
-    one = torch.ones(maps.time, 1, dtype=k.dtype, device=k.device)
-    to_end = (tiling.width - within).to(k.dtype)[:, None]
-    from_start = within.to(k.dtype)[:, None]
-    return Keys(
-        k.T.contiguous(),
-        torch.cat([k, one, to_end], 1),
-        torch.cat([k, one, from_start], 1),
-        maps.head_bound(head, step),
-    )
+    @cached_property
+    def to_end(self) -> Tensor:
+        """(width,): distance of each key of a whole tile to its end."""
+        return self.width - self.from_start
 
 
 @dataclass
@@ -93,145 +77,181 @@ class Rows:
     """Some queries of one head, pooled along the keys.
 
     Attributes:
-        picture: (queries, columns): the largest visible cell, HIDDEN where none is; or the sum of
+        picture: (columns, queries): the largest visible cell, HIDDEN where none is; or the sum of
             them, 0 where none is.
         lse: (queries,): log of the sum of exp(score) over the visible keys, -inf where none is;
             None for scores.
-        sums: (queries, d_k + 1): weights times k, and times the distance; None for scores.
+        entropy, distance: (queries,): of the weights, in nats and positions; None for scores.
     """
 
     picture: Tensor
     lse: Tensor | None = None
-    sums: Tensor | None = None
+    entropy: Tensor | None = None
+    distance: Tensor | None = None
 
 
 def sweep(
     maps: LongMaps,
-    keys: Keys,
     head: int,
-    queries: tuple[int, int],
+    queries: Span,
     tiling: Tiling,
     how: Pooling,
     step: Step,
+    *,
+    bound: float,
+    stats: bool = True,
 ) -> Rows:
-    """Queries over all their keys; `tiling` is from 0 to time."""
+    """Queries over all their keys.
+
+    Args:
+        tiling: from 0 to time.
+        bound: no score of the head is larger.
+        stats: whether entropy and distance are wanted.
+    """
     if step != "softmax":
-        return Rows(cut(maps, keys, head, queries, tiling, how, step, None))
-    a, b = queries
-    q = maps.q[head, a:b]
-    picture = q.new_full((b - a, tiling.columns), HIDDEN if how == "max" else 0.0)
-    online = keys.bound > _PLAIN
-    top = q.new_full((b - a, 1), HIDDEN if online else 0.0)
-    total = q.new_zeros(b - a, maps.d_k + 2)
-    for c, d, columns in tiling.tiles(maps.reach(b, step)):
-        tile = _scores(maps, keys, head, queries, (c, d), step, HIDDEN)
+        return Rows(cut(maps, head, queries, tiling, how, step, None))
+    n = queries[1] - queries[0]
+    picture = maps.q.new_full((tiling.columns, n), HIDDEN if how == "max" else 0.0)
+    block = _block(maps, head, queries, step)
+    spans = tiling.tiles(maps.reach(queries[1], step))
+    # For each tile: what was taken off, and the sums over its keys of exp(score), of it times
+    # the score, and of it times the distance.
+    tops = maps.q.new_zeros(len(spans), n) if bound > _PLAIN else None
+    sums = maps.q.new_empty(3, len(spans), n)
+    z, product, far = sums
+    outs = [part.unbind() for part in sums]
+    for at, span in enumerate(spans):
+        tile = _scores(maps, head, block, queries, span, step, HIDDEN)
+        columns = picture[tiling.columns_of(span)]
         if how == "max":
-            picture[:, columns] = along(tile, tiling.factor, "max")
-        if online:
-            peak = picture[:, columns] if how == "max" else tile
-            higher = torch.maximum(top, peak.amax(-1, keepdim=True))
-            shift = _shift(higher)
-            # Above 0 only where no key was seen so far, and there is nothing to take back.
-            back = (_shift(top) - shift).clamp_(max=0.0).exp_()
-            total *= back
-            if how == "mean":
-                picture *= back
-            tile -= shift
-            top = higher
-        tile.exp_()
+            along(tile, tiling.factor, "max", columns)
+        if tops is not None:
+            tops[at] = (columns if how == "max" else tile).amax(0)
+            tile -= _shift(tops[at])
+        grown = torch.exp(tile, out=scratch(*tile.shape, tile, second=stats))
         if how == "mean":
-            picture[:, columns] = along(tile, tiling.factor, "mean")
-        total += _sums(tile, keys, queries, (c, d))
-    z = total[:, -2:-1]
-    lse = (_shift(top) + z.log())[:, 0]
-    safe = z.masked_fill(z == 0, 1.0)
+            along(grown, tiling.factor, "mean", columns)
+        torch.sum(grown, 0, out=outs[0][at])
+        if stats:
+            torch.sum(tile.mul_(grown), 0, out=outs[1][at])
+            _near(grown, tiling, queries, span, outs[2][at])
+    if stats:
+        far += _offsets(spans, queries, maps.q).mul_(z)
+    top = None
+    if tops is not None:
+        top = tops.amax(0)
+        change = _shift(tops) - _shift(top)
+        # A tile that no key of is seen has nothing to give, whatever the others begin from.
+        back = change.masked_fill(tops <= HIDDEN / 2, 0.0).exp_()
+        product = (product + change * z) * back
+        z, far = z * back, far * back
+        if how == "mean":
+            for scale, span in zip(back, spans, strict=True):
+                picture[tiling.columns_of(span)] *= scale
+    total = z.sum(0)
+    safe = total.masked_fill(total == 0, 1.0)
+    lse = total.log() if top is None else _shift(top) + total.log()
     picture = _as_weights(picture, lse) if how == "max" else picture / safe
-    sums = torch.cat([total[:, :-2], total[:, -1:]], 1) / safe
-    return Rows(picture, lse, sums)
+    if not stats:
+        return Rows(picture, lse)
+    # -Σ w log w = log Σ exp(s) - Σ w s, both from the largest score on.
+    entropy = (safe.log() - product.sum(0) / safe).clamp_(min=0.0)
+    return Rows(picture, lse, entropy, far.sum(0) / safe)
 
 
 def cut(
     maps: LongMaps,
-    keys: Keys,
     head: int,
-    queries: tuple[int, int],
+    queries: Span,
     tiling: Tiling,
     how: Pooling,
     step: Step,
     lse: Tensor | None,
 ) -> Tensor:
-    """(queries, columns): the picture of some keys alone, as in `Rows`.
+    """(columns, queries): the picture of some keys alone, as in `Rows`.
 
     Args:
         lse: (queries,), see `Rows`; weights need it.
     """
-    a, b = queries
     lowest = HIDDEN if how == "max" else 0.0
-    picture = maps.q.new_full((b - a, tiling.columns), lowest)
+    picture = maps.q.new_full((tiling.columns, queries[1] - queries[0]), lowest)
+    block = _block(maps, head, queries, step)
     # A score of 0 adds nothing to a sum; exp of HIDDEN does not either.
     fill = HIDDEN if how == "max" or lse is not None else 0.0
-    for c, d, columns in tiling.tiles(maps.reach(b, step)):
-        tile = _scores(maps, keys, head, queries, (c, d), step, fill)
+    for span in tiling.tiles(maps.reach(queries[1], step)):
+        tile = _scores(maps, head, block, queries, span, step, fill)
         if lse is not None and how == "mean":
-            tile -= _shift(lse)[:, None]
+            tile -= _shift(lse)
             tile.exp_()
-        picture[:, columns] = along(tile, tiling.factor, how)
+        along(tile, tiling.factor, how, picture[tiling.columns_of(span)])
     return _as_weights(picture, lse) if lse is not None and how == "max" else picture
 
 
+def _block(maps: LongMaps, head: int, queries: Span, step: Step) -> Tensor:
+    """(d_k, queries), with the factor on the scores."""
+    return (maps.q[head, slice(*queries)] * maps.factor(step)).T.contiguous()
+
+
 def _scores(
-    maps: LongMaps,
-    keys: Keys,
-    head: int,
-    queries: tuple[int, int],
-    span: tuple[int, int],
-    step: Step,
-    fill: float,
+    maps: LongMaps, head: int, block: Tensor, queries: Span, span: Span, step: Step, fill: float
 ) -> Tensor:
-    """(queries, keys) of a tile in this thread's scratch memory, `fill` where masked."""
-    (a, b), (c, d) = queries, span
-    tile = scratch(b - a, d - c, maps.q)
-    factor = maps.factor(step)
-    torch.addmm(tile, maps.q[head, a:b], keys.transposed[:, c:d], beta=0, alpha=factor, out=tile)
+    """(keys, queries) of a tile in this thread's scratch memory, `fill` where masked."""
+    c, d = span
+    tile = torch.mm(maps.k[head, c:d], block, out=scratch(d - c, block.shape[1], maps.q))
     hidden = maps.hidden(queries, span) if maps.masks(step) else None
-    return tile if hidden is None else tile.masked_fill_(hidden, fill)
+    return tile if hidden is None else tile.masked_fill_(hidden.T, fill)
 
 
-def _sums(tile: Tensor, keys: Keys, queries: tuple[int, int], span: tuple[int, int]) -> Tensor:
-    """(queries, d_k + 2): exp(scores) times k, times 1, and times the distance."""
+def _near(grown: Tensor, tiling: Tiling, queries: Span, span: Span, out: Tensor) -> None:
+    """(queries,): exp(score) times the distance, summed over the keys of a tile.
+
+    From the tile's nearer end, to which `_offsets` adds the rest of the way: no large number is
+    taken from another. A tile among the queries gives the whole distance.
+    """
     (a, b), (c, d) = queries, span
-    found = tile @ (keys.left if d <= a else keys.right)[c:d]
-    rows = torch.arange(a, b, device=tile.device, dtype=tile.dtype)
     if d <= a:
-        found[:, -1] += found[:, -2] * (rows - d)
+        torch.mv(grown.T, tiling.to_end, out=out)
     elif c >= b:
-        found[:, -1] += found[:, -2] * (c - rows)
+        torch.mv(grown.T, tiling.from_start[: d - c], out=out)
     else:
-        places = torch.arange(c, d, device=tile.device, dtype=tile.dtype)
-        found[:, -1] = torch.einsum("qk,qk->q", tile, (places - rows[:, None]).abs_())
-    return found
+        rows = torch.arange(a, b, device=grown.device, dtype=grown.dtype)
+        places = torch.arange(c, d, device=grown.device, dtype=grown.dtype)
+        torch.sum((places[:, None] - rows).abs_().mul_(grown), 0, out=out)
+
+
+def _offsets(spans: list[Span], queries: Span, like: Tensor) -> Tensor:
+    """(tiles, queries): from each query to the nearer end of each tile; 0 among the queries."""
+    a, b = queries
+    rows = torch.arange(a, b, device=like.device, dtype=like.dtype)
+    ends = torch.tensor(spans, device=like.device, dtype=like.dtype)
+    before, after = ends[:, 1:] <= a, ends[:, :1] >= b
+    return torch.where(before, rows - ends[:, 1:], torch.where(after, ends[:, :1] - rows, 0.0))
 
 
 def _shift(top: Tensor) -> Tensor:
-    """What is taken off the scores: nothing where no key is seen yet."""
+    """What is taken off the scores: nothing where no key is seen."""
     return top.masked_fill(top <= HIDDEN / 2, 0.0)
 
 
 def _as_weights(picture: Tensor, lse: Tensor) -> Tensor:
-    """The largest scores as the largest weights; HIDDEN stays."""
-    return torch.where(picture <= HIDDEN / 2, picture, (picture - lse[:, None]).exp())
+    """(columns, queries): the largest scores as the largest weights; HIDDEN stays."""
+    return torch.where(picture <= HIDDEN / 2, picture, (picture - lse).exp())
 
 
-def along(tile: Tensor, factor: int, how: Pooling) -> Tensor:
-    """(queries, keys) -> (queries, columns): the largest, or the sum, of every `factor` keys."""
+def along(tile: Tensor, factor: int, how: Pooling, out: Tensor) -> None:
+    """(keys, queries) -> (columns, queries): the largest, or the sum, of every `factor` keys."""
     if factor == 1:
-        return tile
-    whole = tile.shape[1] // factor * factor
-    parts = [_reduced(tile[:, :whole].unflatten(1, (-1, factor)), how)] if whole else []
-    if whole < tile.shape[1]:
-        parts.append(_reduced(tile[:, None, whole:], how))
-    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+        out.copy_(tile)
+        return
+    whole = tile.shape[0] // factor
+    if whole:
+        _reduce(tile[: whole * factor].view(whole, factor, -1), how, out[:whole])
+    if whole * factor < tile.shape[0]:
+        _reduce(tile[None, whole * factor :], how, out[whole:])
 
 
-def _reduced(grouped: Tensor, how: Pooling) -> Tensor:
-    return grouped.amax(-1) if how == "max" else grouped.sum(-1)
+def _reduce(grouped: Tensor, how: Pooling, out: Tensor) -> None:
+    if how == "max":
+        torch.amax(grouped, 1, out=out)
+    else:
+        torch.sum(grouped, 1, out=out)

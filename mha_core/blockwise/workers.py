@@ -68,10 +68,10 @@ def in_blocks(
         wait(running)
 
 
-def scratch(rows: int, columns: int, like: Tensor) -> Tensor:
-    """(rows, columns) to write in, of this thread: a new megabyte each time costs more than it."""
+def scratch(rows: int, columns: int, like: Tensor, *, second: bool = False) -> Tensor:
+    """(rows, columns) to write in, one of two of this thread: new memory costs too much."""
     need = rows * columns
-    key = (like.dtype, like.device)
+    key = (like.dtype, like.device, second)
     kept: dict[Any, Tensor] = _scratch.__dict__.setdefault("kept", {})
     if key not in kept or kept[key].numel() < need:
         kept[key] = torch.empty(need, dtype=like.dtype, device=like.device)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mha_core.blockwise.long_maps import HIDDEN, LongMaps, Step
-from mha_core.blockwise.sweep import Keys, Rows, Tiling, prepare, sweep
+from mha_core.blockwise.sweep import Span, Tiling, along, sweep
 from mha_core.blockwise.workers import in_blocks
 from mha_core.errors import ConfigError
 from mha_core.head_stats import HeadStats
@@ -24,7 +24,7 @@ Progress = Callable[[float], None]
 
 # A block's queries, and its cells: together with its keys it stays in a core's own cache. A device
 # of its own has no such cache, and wants fewer, larger blocks.
-_ROWS, _CELLS, _CELLS_ELSEWHERE = 96, 2**17, 2**25
+_ROWS, _CELLS, _CELLS_ELSEWHERE = 384, 2**19, 2**25
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Overview:
     Attributes:
         pooled: (h, rows, columns), NaN where every cell is masked.
         relative: the same with each weight times the keys its query sees; None for scores.
-        stats: of the weights, exact; None for scores.
+        stats: of the weights, exact; None for scores, or where not wanted.
         lse: (h, time): log of the sum of exp(score) over the keys each query sees; None for
             scores.
     """
@@ -57,6 +57,7 @@ def overview(
     how: Pooling = "max",
     *,
     step: Step = "softmax",
+    stats: bool = True,
     progress: Progress | None = None,
 ) -> Overview:
     """Pools the maps of a step to at most `limit` rows and columns.
@@ -68,6 +69,7 @@ def overview(
         limit: the most rows and columns.
         how: "max" or "mean" over the visible cells.
         step: one of `long_maps.STEPS`.
+        stats: whether the statistics of weights are wanted, too.
         progress: told the share done after each block.
 
     Raises:
@@ -80,7 +82,7 @@ def overview(
     factor = -(-maps.time // limit)
     tiling = key_tiling(maps, (0, maps.time), factor)
     blocks = query_blocks((0, maps.time), factor, maps.q.device)
-    whole = _Whole(maps, factor, tiling, how, step)
+    whole = _Whole(maps, factor, tiling, how, step, stats)
     work = float(maps.heads * sum(_cells(maps, rows, step) for rows in blocks))
     cells = 0
 
@@ -93,26 +95,26 @@ def overview(
 
     def every() -> Iterator[_Block]:
         for head in range(maps.heads):
-            keys = prepare(maps, head, tiling, step)
-            yield from (_Block(head, keys, rows) for rows in blocks)
+            bound = maps.head_bound(head, step)
+            yield from (_Block(head, bound, rows) for rows in blocks)
 
     in_blocks(whole.part, every(), merge, alone=maps.q.device.type != "cpu")
     return whole.overview()
 
 
-def _cells(maps: LongMaps, queries: tuple[int, int], step: Step) -> int:
+def _cells(maps: LongMaps, queries: Span, step: Step) -> int:
     return (queries[1] - queries[0]) * maps.reach(queries[1], step)
 
 
-def key_tiling(maps: LongMaps, keys: tuple[int, int], factor: int) -> Tiling:
+def key_tiling(maps: LongMaps, keys: Span, factor: int) -> Tiling:
     """Tiles of the keys of a picture."""
     cells = _CELLS if maps.q.device.type == "cpu" else _CELLS_ELSEWHERE
     width = max(1, cells // _ROWS // factor) * factor
-    return Tiling(*keys, factor, width)
+    return Tiling(*keys, factor, width, maps.q)
 
 
-def query_blocks(queries: tuple[int, int], factor: int, device: torch.device) -> list[
-    tuple[int, int]
+def query_blocks(queries: Span, factor: int, device: torch.device) -> list[
+    Span
 ]:  # fmt: skip
     """Blocks of whole rows of the picture or, where one row is more than a block, parts of one."""
     most = _ROWS if device.type == "cpu" else 4 * _ROWS
@@ -128,14 +130,13 @@ def query_blocks(queries: tuple[int, int], factor: int, device: torch.device) ->
     ]
 
 
-def down(picture: Tensor, first: int, factor: int, how: Pooling) -> Tensor:
-    """(queries, columns) -> (rows, columns), the first query standing at `first` of its row."""
-    place = (first + torch.arange(len(picture), device=picture.device)) // factor
-    place -= int(place[0])
-    lowest = HIDDEN if how == "max" else 0.0
-    rows = picture.new_full((int(place[-1]) + 1, picture.shape[1]), lowest)
-    kind = "amax" if how == "max" else "sum"
-    return rows.scatter_reduce_(0, place[:, None].expand_as(picture), picture, kind)
+def down(picture: Tensor, factor: int, how: Pooling) -> Tensor:
+    """(columns, queries) -> (rows, columns): every `factor` queries pooled; the first begins a
+    row, or all are part of one."""
+    columns, count = picture.shape
+    rows = picture.new_empty(-(-count // factor), columns)
+    along(picture.T.contiguous(), factor, how, rows)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -143,55 +144,58 @@ class _Block:
     """Some queries of one head, to be computed."""
 
     head: int
-    keys: Keys
-    queries: tuple[int, int]
+    bound: float
+    queries: Span
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What a block gave: rows of the pictures, and for weights what each query adds."""
+    """Rows of the pictures that a block gave, or its share of one row."""
 
     head: int
-    queries: tuple[int, int]
+    queries: Span
     picture: Tensor
     relative: Tensor | None
-    lse: Tensor | None
-    figures: Tensor | None
 
 
 class _Whole:
     """The pictures and figures of all heads, filled part by part."""
 
     def __init__(
-        self, maps: LongMaps, factor: int, tiling: Tiling, how: Pooling, step: Step
+        self,
+        maps: LongMaps,
+        factor: int,
+        tiling: Tiling,
+        how: Pooling,
+        step: Step,
+        stats: bool,
     ) -> None:
         self._maps, self._factor, self._tiling = maps, factor, tiling
-        self._how, self._step = how, step
+        self._how, self._step, self._stats = how, step, stats
         weights = step == "softmax"
         shape = (maps.heads, -(-maps.time // factor), tiling.columns)
-        lowest = HIDDEN if how == "max" else 0.0
-        self._picture = maps.q.new_full(shape, lowest)
+        self._picture = maps.q.new_full(shape, HIDDEN if how == "max" else 0.0)
         self._relative = self._picture.clone() if weights and maps.masks(step) else None
-        self._lse = maps.q.new_zeros(shape[0], maps.time) if weights else None
-        self._figures = torch.zeros(shape[0], 6, dtype=torch.float64)
-        self._seen = torch.zeros(shape[0], dtype=torch.int64)
+        self._queries = maps.q.new_zeros(3, maps.heads, maps.time) if weights else None
         self._visible = maps.visible_keys
 
     def part(self, block: _Block) -> _Part:
-        """Computes a block; touches nothing that other threads write."""
+        """Computes a block; what it writes here no other thread touches."""
         head, queries = block.head, block.queries
-        rows = sweep(self._maps, block.keys, head, queries, self._tiling, self._how, self._step)
+        rows = sweep(
+            self._maps, head, queries, self._tiling, self._how, self._step,
+            bound=block.bound, stats=self._stats,
+        )  # fmt: skip
+        if self._queries is not None:
+            for figure, found in enumerate((rows.lse, rows.entropy, rows.distance)):
+                if found is not None:
+                    self._queries[figure, head, slice(*queries)] = found
         relative = None
         if self._relative is not None:
-            seen = self._visible[slice(*queries), None]
             there = rows.picture > HIDDEN / 2
-            relative = down(
-                torch.where(there, rows.picture * seen, rows.picture),
-                queries[0], self._factor, self._how,
-            )  # fmt: skip
-        picture = down(rows.picture, queries[0], self._factor, self._how)
-        figures = None if rows.lse is None else query_figures(self._maps, head, queries, rows)
-        return _Part(head, queries, picture, relative, rows.lse, figures)
+            many = torch.where(there, rows.picture * self._visible[slice(*queries)], rows.picture)
+            relative = down(many, self._factor, self._how)
+        return _Part(head, queries, down(rows.picture, self._factor, self._how), relative)
 
     def merge(self, part: _Part) -> None:
         first = part.queries[0] // self._factor
@@ -204,22 +208,18 @@ class _Whole:
                 torch.maximum(rows, piece, out=rows)
             else:
                 rows += piece
-        if self._lse is not None and part.lse is not None and part.figures is not None:
-            self._lse[part.head, slice(*part.queries)] = part.lse
-            seen = part.lse > -torch.inf
-            self._seen[part.head] += int(seen.sum())
-            self._figures[part.head] += part.figures[seen].sum(0, dtype=torch.float64).cpu()
 
     def overview(self) -> Overview:
         pooled = self._pooled(self._picture)
-        if self._lse is None:
+        if self._queries is None:
             return Overview(pooled, None, None, None)
         if self._relative is None:
             relative = replace(pooled, values=pooled.values * np.float32(self._maps.time))
         else:
             relative = self._pooled(self._relative)
-        means = (self._figures / self._seen.clamp(min=1)[:, None]).T.tolist()
-        return Overview(pooled, relative, HeadStats(*means), self._lse)
+        lse, entropy, distance = self._queries
+        found = _stats(self._maps, lse, entropy, distance) if self._stats else None
+        return Overview(pooled, relative, found, lse)
 
     def _pooled(self, picture: Tensor) -> Pooled:
         if self._how == "mean":
@@ -235,43 +235,44 @@ class _Whole:
         return cell_counts(maps, (0, maps.time), self._tiling, self._factor, self._step)
 
 
-def cell_counts(
-    maps: LongMaps, queries: tuple[int, int], tiling: Tiling, factor: int, step: Step
-) -> Tensor:
+def cell_counts(maps: LongMaps, queries: Span, tiling: Tiling, factor: int, step: Step) -> Tensor:
     """(rows, columns): how many visible cells each cell of a picture pools."""
     edges = tiling.edges().to(maps.q.device)
     start, stop = queries
-    rows = -(-(stop - start) // factor)
-    counts = maps.q.new_zeros(rows, tiling.columns)
+    counts = maps.q.new_zeros(-(-(stop - start) // factor), tiling.columns)
     for a, b in query_blocks(queries, factor, maps.q.device):
         if maps.masks(step):
             found = maps.counts((a, b), edges)
         else:
             found = edges.diff().to(maps.q.dtype).expand(b - a, -1)
-        piece = down(found, a - start, factor, "mean")
+        piece = down(found.T, factor, "mean")
         at = (a - start) // factor
         counts[at : at + len(piece)] += piece
     return counts
 
 
-def query_figures(maps: LongMaps, head: int, queries: tuple[int, int], rows: Rows) -> Tensor:
-    """(queries, 6): entropy, effective keys, distance, shares on first, self and previous."""
-    assert rows.lse is not None
-    assert rows.sums is not None
-    a, b = queries
-    q, k = maps.q[head, a:b], maps.k[head]
+def _stats(maps: LongMaps, lse: Tensor, entropy: Tensor, distance: Tensor) -> HeadStats:
+    """Means over the queries that see a key; all (h, time)."""
+    seen = lse > -torch.inf
+    counted = seen.sum(-1).clamp(min=1).double()
+    place = torch.arange(maps.time, device=lse.device)
+    before = (place - 1).clamp(min=0)
     factor = maps.factor("softmax")
-    # -Σ w log w = lse - Σ w s, and Σ w s = q · Σ w k: no second look at the scores.
-    mean_score = (q * rows.sums[:, :-1]).sum(-1) * factor
-    entropy = (rows.lse - mean_score).clamp_(min=0.0)
-    place = torch.arange(a, b, device=q.device)
 
-    def share(key: Tensor) -> Tensor:
-        score = (q * k[key]).sum(-1) * factor
-        return torch.where(maps.sees(place, key), (score - rows.lse).exp(), 0.0)
+    def mean(values: Tensor) -> list[float]:
+        kept = torch.where(seen, values, 0.0).sum(-1, dtype=torch.float64)
+        return [float(value) for value in kept / counted]
 
-    first, before = torch.zeros_like(place), (place - 1).clamp(min=0)
-    previous = torch.where(place > 0, share(before), 0.0)
-    return torch.stack(
-        [entropy, entropy.exp(), rows.sums[:, -1], share(first), share(place), previous], 1
+    def share(keys: Tensor) -> Tensor:
+        """The weight of one key of each query."""
+        score = (maps.q * maps.k[:, keys]).sum(-1) * factor
+        return torch.where(maps.sees(place, keys), (score - lse).exp(), 0.0)
+
+    return HeadStats(
+        entropy=mean(entropy),
+        effective_keys=mean(entropy.exp()),
+        distance=mean(distance),
+        first=mean(share(torch.zeros_like(place))),
+        self=mean(share(place)),
+        previous=mean(torch.where(place > 0, share(before), 0.0)),
     )
