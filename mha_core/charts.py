@@ -23,7 +23,7 @@ class Series:
         x, y: its points; y above 0 where the axis is logarithmic.
         colour: "text", "muted", "good", "bad", or a key of `Palette.tints`.
         style: "points" has a marker at each point, and a thin line.
-        low, high: ends of a spread around y.
+        low, high: ends of a spread around y; such a line has markers whatever its style.
     """
 
     name: str

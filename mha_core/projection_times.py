@@ -180,11 +180,11 @@ def export_frame(facts: Sequence[Facts], timings: Sequence[Timing], device: str)
 _COLOURS = {"separate": "h", "apart": "batch", "fused": "d_k"}
 
 
-def ratio_chart(timings: Sequence[Timing], heads: int) -> Chart:
-    """Time of each way over the flat matrix's, over h; `heads` is marked."""
+def ratio_chart(timings: Sequence[Timing], heads: int, counts: Sequence[int]) -> Chart:
+    """Time of each way over the flat matrix's, over h; `heads` is marked among `counts`."""
     x = tuple(float(one.heads) for one in timings)
-    series = [Series(LABELS["flat"], x, (1.0,) * len(x), "muted", "dash")] if x else []
-    for name, ink in _COLOURS.items() if x else ():
+    series = [Series(LABELS["flat"], x, (1.0,) * len(x), "muted", "dash")]
+    for name, ink in _COLOURS.items():
         ratios = [one.ratio[name] for one in timings]
         series.append(
             Series(
@@ -194,8 +194,9 @@ def ratio_chart(timings: Sequence[Timing], heads: int) -> Chart:
             )
         )  # fmt: skip
     return Chart(
-        "Time of q, k and v over that of one flat matrix each", "h", "ratio", tuple(series),
+        "Time of q, k, v; the flat matrix = 1", "h", "ratio", tuple(series),
         (Mark(heads, f"h = {heads}"),), empty="not measured yet",
+        reach=tuple(map(float, counts)),
     )  # fmt: skip
 
 

@@ -57,9 +57,13 @@ def charts(
     for name, (steps, ink, style) in _lines(detail).items():
         flops += _summed(axis, name, steps, ink, style, formulas, measured, "flops")
         moved += _summed(axis, name, steps, ink, style, formulas, measured, "allocated")
+        if not any(formulas[0].allocated[step] for step in steps):  # it does not run
+            continue
         times = [one.seconds(steps) for one in measured]
-        took += _timed(axis, name, ink, times, measured)
-    took += _timed(axis, "all steps", "text", [one.seconds() for one in measured], measured)
+        took += _timed(axis, name, ink, style, times, measured)
+    took += _timed(axis, "all steps", "text", "line", [one.seconds() for one in measured], measured)
+    # In the legend whether or not there is anything yet, so that it never moves what is below.
+    took.append(Series(COUNTED, (), (), "muted", "points"))
     reach = _x(axis, formulas)
     panels = [
         _chart("FLOPs", axis, "FLOPs", flops, _flops_marks(axis, formulas)),
@@ -124,18 +128,21 @@ COUNTED = "counted or measured"
 
 
 def _timed(
-    axis: str, name: str, ink: str, times: Sequence[Sample], measured: Sequence[Measured]
+    axis: str,
+    name: str,
+    ink: str,
+    style: Style,
+    times: Sequence[Sample],
+    measured: Sequence[Measured],
 ) -> list[Series]:
     kept = [(x, one) for x, one in zip(_x(axis, measured), times, strict=True) if one.median > 0]
-    if not kept:
-        return []
     return [
         Series(
             name,
             tuple(x for x, _ in kept),
             tuple(one.median for _, one in kept),
             ink,
-            "points",
+            style,
             tuple(one.low for _, one in kept),
             tuple(one.high for _, one in kept),
         )
@@ -146,7 +153,7 @@ def _peaks(axis: str, formulas: Sequence[Cost], measured: Sequence[Measured]) ->
     found = []
     for name, what, ink in (
         ("materialised weights", "materialised", "time"),
-        ("F.scaled_dot_product_attention: its output", "fused", "d_k"),
+        ("F.scaled_dot_product_attention: output alone", "fused", "d_k"),
     ):
         values = [getattr(one, what) for one in formulas]
         found += _positive(name, _x(axis, formulas), values, ink, "line")
@@ -171,7 +178,7 @@ def _bytes_marks(axis: str, formulas: Sequence[Cost]) -> list[Mark]:
 
 def _time_marks(axis: str, measured: Sequence[Measured]) -> list[Mark]:
     place = crossing_of(axis, measured)
-    return [] if place is None else [Mark(place, f"measured: {place:,.0f}")]
+    return [] if place is None else [Mark(place, f"measured: equal at {place:,.0f}")]
 
 
 def crossing_of(axis: str, measured: Sequence[Measured]) -> float | None:

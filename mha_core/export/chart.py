@@ -158,11 +158,12 @@ def _panel(axes: Axes, chart: Chart, colours: Palette) -> None:
 def _line(axes: Axes, series: Series, colours: Palette) -> None:
     ink = colour(series.colour, colours)
     spread = None
+    points = series.style == "points" or series.low is not None
     if series.low is not None and series.high is not None:
         value = np.array(series.y)
         spread = np.array([value - np.array(series.low), np.array(series.high) - value])
     axes.errorbar(
         series.x, series.y, yerr=spread, color=ink, linestyle=_LINES[series.style],
-        marker="o" if series.style == "points" or len(series.x) == 1 else "", markersize=3.5,
-        linewidth=0.9 if series.style == "points" else 1.5, elinewidth=0.8, capsize=2,
+        marker="o" if points or len(series.x) == 1 else "", markersize=3.5,
+        linewidth=0.9 if points else 1.5, elinewidth=0.8, capsize=2,
     )  # fmt: skip

@@ -37,9 +37,9 @@ def chart_spec(
         charts: one panel each.
         width: of all, in pixels.
         colours: of the ground.
-        columns: panels in a row; as many as have 380 pixels each when 0.
+        columns: panels in a row; two where each has 300 pixels when 0.
     """
-    columns = columns or max(1, min(len(charts), width // 380))
+    columns = columns or max(1, min(len(charts), 2, width // 300))
     rows = math.ceil(len(charts) / columns)
     height = rows * HEIGHT
     traces: list[dict[str, Any]] = []
@@ -187,7 +187,7 @@ def _note(text: str, x: float, y: float, align: str, ink: str, size: int) -> dic
 
 def _trace(series: Series, chart: Chart, suffix: str, colours: Palette) -> dict[str, Any]:
     ink = colour(series.colour, colours)
-    points = series.style == "points"
+    points = series.style == "points" or series.low is not None
     line: dict[str, Any] = {"color": ink, "width": 1.2 if points else 2}
     if series.style in _DASHES:
         line["dash"] = _DASHES[series.style]

@@ -62,8 +62,8 @@ def matrices(
             _strips(q.columns, "columns", d_k, picked),
         ),
         _figure(
-            "W_q.weight: nn.Linear keeps Wᵀ, (out, in)", flat,
-            "a head is d_k rows, one block of memory",
+            "W_q.weight, transposed", flat,
+            "as nn.Linear keeps it, (out, in): a head is d_k rows",
             _strips(q.rows, "rows", d_k, picked),
         ),
         _figure(
@@ -72,7 +72,7 @@ def matrices(
         ),
     ]  # fmt: skip
     three = "".join(
-        f"<div>{_strips(pictures[n].columns, 'columns', d_k, picked)}"
+        f"<div>{_strips(pictures[n].columns, 'columns', d_k, picked, 6)}"
         f'<div class="fp-name">W_{n}</div></div>'
         for n in "qkv"
     )
@@ -100,7 +100,9 @@ def _figure(title: str, shape: str, caption: str, body: str) -> str:
     )
 
 
-def _strips(pictures: Sequence[str], kind: str, d_k: int, picked: int) -> str:
+def _strips(
+    pictures: Sequence[str], kind: str, d_k: int, picked: int, labelled: int = _LABELLED
+) -> str:
     """One picture a head, side by side or one below the other, each with its label."""
     of = "rows" if kind == "rows" else "columns"
     strips = "".join(
@@ -108,10 +110,10 @@ def _strips(pictures: Sequence[str], kind: str, d_k: int, picked: int) -> str:
         f'aria-pressed="{"true" if head == picked else "false"}" '
         f'aria-label="head {head}: {of} {head * d_k} to {(head + 1) * d_k - 1}">'
         f'<img alt="" src="{source}">'
-        f"<i>{head if len(pictures) <= _LABELLED or head == picked else ''}</i></span>"
+        f"<i>{head if len(pictures) <= labelled or head == picked else ''}</i></span>"
         for head, source in enumerate(pictures)
     )
-    return f'<div class="fp-strips {kind}">{strips}</div>'
+    return f'<div class="fp-strips {kind}" style="--n:{len(pictures)}">{strips}</div>'
 
 
 def head_lesson(one: OneHead, head: int, *, d_model: int, colours: Palette) -> str:
@@ -128,14 +130,14 @@ def head_lesson(one: OneHead, head: int, *, d_model: int, colours: Palette) -> s
         f"W_q.weight[{one.start}:{one.stop}]  # {shape}<br>"
         f"x @ W_q.weight[{one.start}:{one.stop}].T  # q of head {head}, before the bias"
     )
-    shown = min(d_k, 6)
+    shown = min(d_k, 5)
     header = "".join(f"<th>{one.start + j}</th>" for j in range(shown))
     rows = "".join(
         f'<tr><th class="fp-row">{name}</th>{_numbers(values[:shown])}</tr>'
         for name, values in (("head alone", one.alone), ("flat, its columns", one.flat))
     )
     return (
-        f'<div class="lesson" style="border-color:{colours.head(head)}"><div class="say">'
+        f'<div class="lesson fp-lesson" style="border-color:{colours.head(head)}"><div class="say">'
         f"<p>{say}</p><code>{code}</code></div>"
         f'<div class="corner"><div class="caption">q of batch item 0, position 0</div>'
         f'<table class="values"><tr><th></th>{header}</tr>{rows}</table></div></div>'
@@ -149,8 +151,8 @@ def _numbers(values: Tensor) -> str:
 def facts_table(facts: Sequence[Facts], dtype: str, colours: Palette) -> str:
     """A row for each way to project: parameter tensors, kernels, differences."""
     titles = (
-        "weights, as nn.Linear keeps them", "parameter tensors", "numbers", "kernels",
-        f"largest difference, {dtype}", "in float64",
+        "parameter tensors", "kernels", f"largest difference, {dtype}", "in float64", "numbers",
+        "weights, as nn.Linear keeps them",
     )  # fmt: skip
     head = "".join(f'<th scope="col">{title}</th>' for title in ("q, k and v from", *titles))
     body = "".join(_row(one, colours) for one in facts)
@@ -161,15 +163,15 @@ def _row(one: Facts, colours: Palette) -> str:
     rows = "d_k" if one.name in ("separate", "apart") else "d_model"
     shape = tinted_sizes(one.shape, (rows, "d_model"), colours)
     launched = " + ".join(f"{count} {name}" for name, count in one.operators.items())
-    kernels = f"{one.kernels} <span class='fp-which'>{html.escape(launched)}</span>"
-    differences = ["0, it is the measure", ""]
+    kernels = f"{one.kernels:,}<span class='fp-which'>{html.escape(launched)}</span>"
+    differences = ["compared with", ""]
     if one.name != "flat":
         good = one.exact < EXACT
         mark = f'<span class="{"holds" if good else "fails"}">{"✓" if good else "✗"}</span>'
         exact = number(one.exact, 2)
         differences = [number(one.difference, 2), f"{exact} {'<' if good else '≥'} 1e−12 {mark}"]
     cells = (
-        f'{one.matrices} × <span class="mono">{shape}</span>', f"{one.tensors:,}",
-        f"{one.parameters:,}", kernels, *differences,
+        f"{one.tensors:,}", kernels, *differences, f"{one.parameters:,}",
+        f'{one.matrices} × <span class="mono">{shape}</span>',
     )  # fmt: skip
     return f"<tr><td>{LABELS[one.name]}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

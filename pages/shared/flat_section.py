@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from mha_core import Trace, projection_times, projections
+from mha_core.charts import Chart
 from mha_core.figures import projection_html
 from mha_core.figures.weight_pictures import Pictures, pictures
 from mha_core.listing_projections import program
@@ -79,10 +80,17 @@ def times(choice: Choice, width: int) -> Panel:
     on = f"{machine(choice.config.device)}, {choice.config.dtype}"
     look.section("Time, on this machine", f"{on}; rounds in turn, the middle half as the spread")
     panel = measured.panel(choice, NAME, f"Measure, about {SECONDS:.0f} s")
+    plot.charts([_chart(choice, timings)], key="fp_chart", width=width)
     st.html(look.block(_words(timings, choice.config.heads, broken=bool(kept and not kept.done))))
-    chart = projection_times.ratio_chart(timings, choice.config.heads)
-    plot.charts([chart], key="fp_chart", width=width)
     return panel
+
+
+def _counts(choice: Choice) -> list[int]:
+    return projection_times.head_counts(choice.config.d_model, choice.config.heads)
+
+
+def _chart(choice: Choice, timings: list[Timing]) -> Chart:
+    return projection_times.ratio_chart(timings, choice.config.heads, _counts(choice))
 
 
 def _words(timings: list[Timing], heads: int, *, broken: bool) -> str:
@@ -100,13 +108,11 @@ def _words(timings: list[Timing], heads: int, *, broken: bool) -> str:
 
 def measure(panel: Panel, choice: Choice, trace: Trace) -> None:
     """Measures, if the button was pressed."""
-    config = choice.config
-    counts = projection_times.head_counts(config.d_model, config.heads)
 
     def start(report: measured.Report) -> measured.Results:
         projection_times.check_budget(trace.module, trace.x)
         return projection_times.time_over_heads(
-            trace.module, trace.x, counts, allowed=SECONDS, report=report
+            trace.module, trace.x, _counts(choice), allowed=SECONDS, report=report
         )
 
     measured.run(panel, choice, start)
@@ -123,7 +129,7 @@ def export(choice: Choice, found: list[Facts]) -> None:
     )
     chart_export(
         choice, "projections", title=title,
-        charts=lambda: [projection_times.ratio_chart(timings, config.heads)],
+        charts=lambda: [_chart(choice, timings)],
         table=partial(projection_times.export_frame, found, timings, config.device),
     )  # fmt: skip
 

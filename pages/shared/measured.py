@@ -62,7 +62,6 @@ def panel(choice: Choice, name: str, label: str) -> Panel:
     wanted = place.button(
         f"{label} again" if before is not None else label,
         key=f"w_measure_{name}", icon=":material/timer:",
-        type="secondary" if before is not None else "primary",
     )  # fmt: skip
     return Panel(place, name, wanted)
 

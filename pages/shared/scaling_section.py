@@ -6,7 +6,8 @@ from functools import partial
 
 import streamlit as st
 
-from mha_core import Trace, scaling, scaling_charts, scaling_words, spread
+from mha_core import Trace, scaling, scaling_charts, spread
+from mha_core.figures import scaling_words
 from mha_core.listing_scaling import program
 from mha_core.scaling import AXES, Cost, Ended, Measured
 from mha_core.scaling_charts import AXIS_NAMES
@@ -21,6 +22,7 @@ SECONDS = 30.0  # of measuring, at most
 def controls(choice: Choice) -> tuple[str, bool]:
     """Which size grows, and whether every step has a line of its own."""
     config = choice.config
+    st.html(look.block(scaling_words.headline(config, look.colours())))
     look.section("Cost, as one size grows", "lines: closed form; points: counted and measured")
     with st.container(horizontal=True, key="sc_controls", vertical_alignment="center"):
         axis = st.segmented_control(
@@ -29,7 +31,8 @@ def controls(choice: Choice) -> tuple[str, bool]:
         )  # fmt: skip
         detail = st.toggle("every step", key="w_sc_detail")
     axis = axis or "time"
-    st.html(look.block(scaling_words.heading(config, axis, look.colours())))
+    said = f'<p class="fp-say">{scaling_words.closed_words(axis, config)}</p>'
+    st.html(look.block(scaling_words.heading(config, axis, look.colours()) + said))
     return axis, detail
 
 
@@ -39,10 +42,10 @@ def costs(choice: Choice, axis: str, detail: bool, width: int) -> Panel:
     panel = measured.panel(choice, _name(axis), f"Measure on this device, at most {SECONDS:.0f} s")
     kept = measured.kept(choice, _name(axis))
     broken = kept is not None and not kept.done
-    words = scaling_words.sentences(axis, formulas, points, ended, broken=broken)
+    words = scaling_words.sentences(axis, points, ended, broken=broken)
     panels = scaling_charts.charts(axis, formulas, points, detail=detail)
-    st.html(look.block("".join(f'<p class="fp-say">{line}</p>' for line in words)))
     plot.charts(panels, key="sc_costs", width=width)
+    st.html(look.block("".join(f'<p class="fp-say">{line}</p>' for line in words)))
     return panel
 
 

@@ -6,12 +6,13 @@ import html
 from collections.abc import Sequence
 
 from mha_core import cost
-from mha_core.charts import short_seconds, written
+from mha_core.charts import short_seconds, si, written
 from mha_core.config import MHAConfig
 from mha_core.errors import human_bytes
+from mha_core.figures.text import plural, tinted_sizes
 from mha_core.measure import machine
 from mha_core.palette import Palette
-from mha_core.scaling import ATTENTION, GROUPS, Cost, Ended, Measured
+from mha_core.scaling import ATTENTION, GROUPS, Ended, Measured
 from mha_core.scaling_charts import AXIS_NAMES, crossing_of
 from mha_core.spread import Spread
 
@@ -41,16 +42,32 @@ def heading(config: MHAConfig, axis: str, colours: Palette) -> str:
     return f'<div class="key sc-fixed">{", ".join(fixed)} stay{more}. Random weights.</div>'
 
 
+def headline(config: MHAConfig, colours: Palette) -> str:
+    """One forward of the configuration, by the formulas."""
+    x = tinted_sizes(
+        (config.batch, config.time, config.d_model), ("batch", "time", "d_model"), colours
+    )
+    flops = cost.flops(config)
+    products = sum(flops[step] for step in GROUPS["Q @ Kᵀ and weights @ V"])
+    facts = [
+        (si(sum(flops.values())), "FLOPs"),
+        (f"{100 * products / sum(flops.values()):.3g} %", "of them attention"),
+        (human_bytes(sum(cost.allocated(config).values())), "allocated"),
+        (human_bytes(cost.peak(config)), "peak"),
+        (f"{cost.parameters(config):,}", "parameters"),
+    ]
+    row = "".join(f"<span><b>{value}</b> {what}</span>" for value, what in facts)
+    line = (
+        f'<span class="shape">{x}</span><span class="verb">one forward, h = {config.heads}</span>'
+    )
+    return f'<div class="glance"><div class="line">{line}</div><div class="facts">{row}</div></div>'
+
+
 def sentences(
-    axis: str,
-    formulas: Sequence[Cost],
-    measured: Sequence[Measured],
-    ended: Ended | None,
-    *,
-    broken: bool,
+    axis: str, measured: Sequence[Measured], ended: Ended | None, *, broken: bool
 ) -> list[str]:
-    """Where attention overtakes the projections, what was measured, and why no more. As HTML."""
-    said = [_closed(axis, formulas)]
+    """What was measured, where attention takes longer, and why no more was. As HTML."""
+    said: list[str] = []
     if measured:
         said += [_agreement(measured), _time(axis, measured), *_fused(axis, measured)]
     if ended is not None:
@@ -61,8 +78,8 @@ def sentences(
     return said
 
 
-def _closed(axis: str, formulas: Sequence[Cost]) -> str:
-    config = formulas[0].config
+def closed_words(axis: str, config: MHAConfig) -> str:
+    """Where attention overtakes the projections, by the formulas. As HTML."""
     if axis == "time":
         equal = cost.crossover_time(config)
         return (
@@ -103,10 +120,9 @@ def _agreement(measured: Sequence[Measured]) -> str:
         for one in measured
         for step, count in one.flops.items()
     )
-    flops = "equal to the formulas" if exact else "not equal to the formulas"
-    sizes = "size" if len(measured) == 1 else "sizes"
-    within = f"{100 * off:.2g} %"
-    return f"Counted at {len(measured)} {sizes}: FLOPs {flops}, bytes within {within} of them."
+    flops = "FLOPs equal to the formulas" if exact else "FLOPs not equal to the formulas"
+    moved = "bytes equal" if off == 0 else f"bytes within {100 * off:.2g} %"
+    return f"Counted at {plural(len(measured), 'size')}: {flops}, {moved}."
 
 
 def _time(axis: str, measured: Sequence[Measured]) -> str:
