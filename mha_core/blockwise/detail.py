@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -13,6 +11,7 @@ from mha_core.blockwise.sweep import Span, cut, sweep
 from mha_core.blockwise.workers import in_blocks
 from mha_core.errors import ConfigError
 from mha_core.maps import Pooling
+from mha_core.patch import Patch
 
 
 def rows(maps: LongMaps, head: int, queries: Span, step: Step = "softmax") -> Tensor:
@@ -94,19 +93,6 @@ def normalisers(maps: LongMaps, head: int, queries: Span) -> Tensor:
     return found
 
 
-@dataclass(frozen=True)
-class Cut:
-    """A rectangular part of one head's map, small enough to send.
-
-    Attributes:
-        values: (rows, columns), NaN where every cell is masked.
-        factors: cells pooled along queries and along keys; 1 means exact.
-    """
-
-    values: Tensor
-    factors: tuple[int, int]
-
-
 def window(
     maps: LongMaps,
     head: int,
@@ -118,7 +104,7 @@ def window(
     step: Step = "softmax",
     lse: Tensor | None = None,
     relative: bool = False,
-) -> Cut:
+) -> Patch:
     """Exactly that part of a head's map, from q and k, pooled to at most `limit` a side.
 
     Args:
@@ -167,8 +153,10 @@ def window(
     in_blocks(one, blocks, merge, alone=maps.q.device.type != "cpu")
     if how == "mean":
         counts = cell_counts(maps, queries, tiling, factors[0], step)
-        return Cut((picture / counts).masked_fill(counts == 0, torch.nan), factors)
-    return Cut(picture.masked_fill(picture <= HIDDEN / 2, torch.nan), factors)
+        picture = (picture / counts).masked_fill(counts == 0, torch.nan)
+    else:
+        picture = picture.masked_fill(picture <= HIDDEN / 2, torch.nan)
+    return Patch(picture.cpu().numpy(), queries, keys, factors, how, maps.time)
 
 
 def check_span(maps: LongMaps, field: str, span: Span) -> None:

@@ -128,7 +128,7 @@ def sweep(
         if tops is not None:
             tops[at] = (columns if how == "max" else tile).amax(0)
             tile -= _shift(tops[at])
-        grown = torch.exp(tile, out=scratch(*tile.shape, tile, second=stats))
+        grown = torch.exp(tile, out=scratch(span[1] - span[0], n, tile, second=stats))
         if how == "mean":
             along(grown, tiling.factor, "mean", columns)
         torch.sum(grown, 0, out=outs[0][at])

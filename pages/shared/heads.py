@@ -38,7 +38,10 @@ class Heads:
 
     def shown(self, step: str, item: int, *, plain: bool) -> HeadMaps:
         """Of a real model's maps, the tokens looked at: no padding, and `plain` no special ones."""
-        found = self.maps(step, item)
+        return self.without(self.maps(step, item), item, plain=plain)
+
+    def without(self, found: HeadMaps, item: int, *, plain: bool) -> HeadMaps:
+        """Maps of a batch item without its padding and, `plain`, its special tokens."""
         if self.words is None:
             return found
         left = without_padding(found, self.words.lengths[item])

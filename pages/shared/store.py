@@ -48,6 +48,6 @@ class Store:
 @st.cache_resource(show_spinner=False)
 def store(kind: str) -> Store:
     """The store of a kind: large for what holds tensors."""
-    large = kind in ("traces", "captured")
-    limit = min(2**30, psutil.virtual_memory().total // 8) if large else 2**24
-    return Store(limit)
+    if kind in ("traces", "captured"):
+        return Store(min(2**30, psutil.virtual_memory().total // 8))
+    return Store(2**27 if kind == "overviews" else 2**24)

@@ -1,0 +1,56 @@
+"""Attention heads: maps of any length, all heads and one in focus, exact down to single weights."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from mha_core.blockwise import Overview
+from mha_core.errors import ConfigError
+from pages.shared import long_runs, look, maps_detail, maps_export, maps_section, maps_view
+from pages.shared.atlas import Atlas
+from pages.shared.atlases import atlas_of
+from pages.shared.choice import Choice, Given
+from pages.shared.jobs import Job
+from pages.shared.maps_view import View
+from pages.shared.page import open_page
+from pages.shared.sidebar import sidebar
+
+
+@st.fragment
+def heads(choice: Choice | Given, atlas: Atlas) -> None:
+    """All that follows the controls of the page: using one runs this alone."""
+    shown = maps_view.view(atlas)
+    kept = st.session_state
+    maps_section.controls(atlas, shown)
+    place = st.container(key="maps_place")
+    try:
+        found = maps_section.computed(atlas, shown.asked)
+    except ConfigError as error:
+        st.error(look.safe(str(error)), icon=":material/error:")
+        return
+    ready = not isinstance(found, Job)
+    if isinstance(found, Job):
+        with place:
+            maps_section.waiting(found)
+        if "maps_last" not in kept:
+            return
+        drawn: tuple[Atlas, View, Overview] = kept["maps_last"]
+    else:
+        drawn = kept["maps_last"] = (atlas, shown, found)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        scaled = maps_section.all_heads(*drawn)
+    with right:
+        maps_section.focus(*drawn, scaled=scaled)
+        maps_section.focus_controls(atlas, shown)
+    if ready:
+        maps_detail.compare(*drawn)
+        maps_detail.line(*drawn)
+        maps_export.panel(choice, *drawn)
+
+
+page = open_page("Attention heads", check=long_runs.check, long=True)
+atlas = atlas_of(page.choice)
+maps_export.glance(page.choice, atlas)
+heads(page.choice, atlas)
+sidebar(page.choice, page.error, long=True)
