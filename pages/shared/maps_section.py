@@ -99,7 +99,8 @@ def all_heads(atlas: Atlas, shown: View, found: Overview) -> Scaled:
               head == shown.head, masked, c)
         for head in order
     )  # fmt: skip
-    tile = 150 if atlas.heads <= 4 else 112 if atlas.heads <= 16 else 72
+    sizes = ((4, 200), (9, 150), (16, 112))
+    tile = next((size for most, size in sizes if atlas.heads <= most), 72)
     note = "keys: exp(entropy), mean over the queries"
     if shown.order != "head":
         note = f"{'largest' if shown.descending else 'smallest'} {shown.order} first"
@@ -158,7 +159,7 @@ def focus(atlas: Atlas, shown: View, found: Overview, scaled: Scaled) -> None:
     if found.stats is not None:
         entropy = number(found.stats.entropy[shown.head], 3)
         keys = found.stats.effective_keys[shown.head]
-        told = f"entropy {entropy} nats, {keys:.4g} keys"
+        told = f"entropy {entropy} nats, {keys:,.4g} keys"
     heading = (
         f'<div class="focus-head" style="--head:{c.head(shown.head)}">'
         f"<b>head {shown.head}, {name}</b><span>{told}</span></div>"

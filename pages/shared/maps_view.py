@@ -166,4 +166,4 @@ def caption(stats: HeadStats | None, shown: View, head: int) -> str:
     if name in ("first", "self", "previous"):
         return f"{100 * value:.1f} %"
     unit: dict[str, Any] = {"entropy": "nats", "effective_keys": "keys", "distance": "apart"}
-    return f"{value:.3g} {unit[name]}"
+    return f"{value:,.0f} {unit[name]}" if value >= 100 else f"{value:.3g} {unit[name]}"
