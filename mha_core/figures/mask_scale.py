@@ -16,7 +16,7 @@ COLUMNS = (
     "saturated", "gradient passes",
 )  # fmt: skip
 
-_WIDE, _HIGH = 340.0, 220.0
+_WIDE, _HIGH = 440.0, 230.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 12.0, 12.0, 40.0
 
 

@@ -40,11 +40,10 @@ def corner_html(mask: Tensor) -> str:
         corner = corner.to(torch.float64)
     shown = corner[:MOST, :MOST].tolist()
     lowest = torch.finfo(mask.dtype).min if mask.is_floating_point() else None
+    more = "<td>…</td>" if columns > MOST else ""
     body = "".join(
-        "<tr>" + "".join(_value(value, lowest) for value in row) + ("<td>…</td>" if columns > MOST else "")
-        + "</tr>"
-        for row in shown
-    )  # fmt: skip
+        f"<tr>{''.join(_value(value, lowest) for value in row)}{more}</tr>" for row in shown
+    )
     if rows > MOST:
         body += "<tr><td>⋮</td></tr>"
     note = ""

@@ -144,16 +144,16 @@ def _hugging_face(
             "(batch, Tk) integers; the model makes the extended mask of it",
         ),
         Word(
+            "bert_extended", BERT, "attention_mask, extended additive",
+            f"{build}\nbert(input_ids, attention_mask=extended)", {"attention_mask": extended},
+            note="(batch, 1, Tq, Tk) passes as it is; a boolean one would be added as 0 and 1",
+        ),
+        Word(
             "gpt2_ones", GPT2, "attention_mask, 1 / 0",
             f"{long}\ngpt2(input_ids, attention_mask=attention_mask)",
             {"attention_mask": ones} if causal else {},
             "" if causal else "GPT-2 adds causal itself, and this pattern is not causal",
             "padding alone: the model is causal by itself",
-        ),
-        Word(
-            "bert_extended", BERT, "attention_mask, extended additive",
-            f"{build}\nbert(input_ids, attention_mask=extended)", {"attention_mask": extended},
-            note="(batch, 1, Tq, Tk) passes as it is; a boolean one would be added as 0 and 1",
         ),
         Word(
             "gpt2_extended", GPT2, "attention_mask, extended additive",
