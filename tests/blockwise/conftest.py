@@ -1,0 +1,5 @@
+"""Fixtures of the block-wise maps."""
+
+from tests.blockwise.support import small_blocks
+
+__all__ = ["small_blocks"]
