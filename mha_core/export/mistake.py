@@ -25,7 +25,7 @@ from mha_core.mistakes.examine import Finding
 from mha_core.mistakes.measures import MapsSeen
 from mha_core.palette import Palette
 
-_SIDE, _GAP, _LEFT, _TOP, _BELOW, _BAR = 2.3, 0.85, 0.75, 1.25, 0.75, 0.1  # inches
+_SIDE, _GAP, _LEFT, _TOP, _BELOW, _BAR = 2.3, 0.95, 0.85, 1.25, 0.85, 0.1  # inches
 _LETTERS = 10  # of a token on an axis
 
 
@@ -79,7 +79,7 @@ def _draw(
     finding: Finding, seen: MapsSeen | None, colours: Palette, tokens: Sequence[str] | None
 ) -> Figure:
     width = _LEFT + 3 * (_SIDE + _GAP)
-    height = _TOP + (1.0 if seen is None else _SIDE + _BELOW)
+    height = _TOP + (0.35 if seen is None else _SIDE + _BELOW)
     drawn = Figure((width, height), dpi=DPI, facecolor=colours.background)
     FigureCanvasAgg(drawn)
     mistake = finding.mistake
@@ -99,12 +99,16 @@ def _draw(
         0.78, f"weights, {head}batch item {seen.item}; largest change of the output "
         f"{changed(finding)}", color=colours.muted,
     )  # fmt: skip
-    for place, part in enumerate(_panels(seen)):
+    panels = _panels(seen)
+    write(height - 0.27, _notes(seen, panels), color=colours.muted, fontsize=7.0)
+    for place, part in enumerate(panels):
         left, bottom = _LEFT + place * (_SIDE + _GAP), height - _TOP - _SIDE
         axes = drawn.add_axes((left / width, bottom / height, _SIDE / width, _SIDE / height))
         axes.set_title(part.title, fontsize=9, loc="left", color=colours.text, pad=4)
         cells.draw(axes, part, 0, colours)
         _ticks(axes, part.pooled.time, tokens, colours)
+        axes.set_xlabel("key", fontsize=7.0, color=colours.muted, labelpad=2)
+        axes.set_ylabel("query", fontsize=7.0, color=colours.muted, labelpad=2)
         bar = drawn.add_axes(
             ((left + _SIDE + 0.07) / width, bottom / height, _BAR / width, _SIDE / height)
         )
@@ -112,6 +116,14 @@ def _draw(
         bar.tick_params(length=0, pad=2, labelsize=6.5, labelcolor=colours.muted,
                         left=False, labelleft=False, labelright=True)  # fmt: skip
     return drawn
+
+
+def _notes(seen: MapsSeen, panels: Sequence[Panel]) -> str:
+    """What hatching and the colour of faults mean, where there is any."""
+    hatched = any(part.masked is not None and part.masked.any() for part in panels)
+    notes = ["hatched: masked, not zero"] if hatched else []
+    notes += ["red: not a number"] if any(faults.any() for faults in seen.faults()) else []
+    return " · ".join(notes)
 
 
 def _panels(seen: MapsSeen) -> list[Panel]:

@@ -42,7 +42,11 @@ def _ran_at(bench: Bench) -> str:
         f'<span style="color:{tints[name]}">{name} {size}</span>'
         for name, size in bench.sizes.items()
     )
-    less = f"; smaller than asked, to be read: {', '.join(bench.clamped)}" if bench.clamped else ""
+    less = (
+        f"; clamped to what can be read at once: {', '.join(bench.clamped)}"
+        if bench.clamped
+        else ""
+    )
     return (
         f'Run at <span class="mono">{sizes}</span>{html.escape(less)}. On the CPU, in evaluation, '
         "masked only where the mistake is about a mask."

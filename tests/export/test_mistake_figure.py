@@ -46,6 +46,12 @@ def test_the_png_is_on_its_ground_and_says_what_it_is(colours):
     assert "Largest change of the output NaN" in picture.text["Description"]
 
 
+def test_it_says_what_hatching_and_red_mean_where_there_is_any():
+    assert "hatched: masked, not zero · red: not a number" in texts(drawn("causal_blind", "svg"))
+    assert "hatched: masked, not zero" in texts(drawn("softmax_axis", "svg"))
+    assert not any("hatched" in said for said in texts(drawn("no_scale", "svg")))
+
+
 def test_a_loud_one_has_torchs_words_in_place_of_maps():
     said = " ".join(texts(drawn("mask_dtype", "svg")))
     assert "masked_fill_ only supports boolean masks" in said
@@ -58,6 +64,7 @@ def test_the_svg_has_a_label_and_its_tokens_as_typed():
     root = ET.fromstring(svg)
     assert root.attrib["role"] == "img"
     assert root.attrib["aria-label"].startswith("no 1/√d_k: attention weights")
+    assert texts(svg).count("query") == texts(svg).count("key") == 3
     assert texts(svg).count("<b>") == 6  # both axes of three maps
     assert texts(svg).count("$x$") == 6
 
