@@ -89,7 +89,8 @@ def _row(step: Step, names: Names, picked: bool) -> str:
     return (
         f'<tr data-pick="{step.number}" tabindex="0" aria-selected="{str(picked).lower()}">'
         f'<td class="no">{step.number}</td><th scope="row" class="op">{code}</th>'
-        f'<td class="out">{shape}<div class="now">{sizes}</div></td>'
+        f'<td class="out">{shape}<div class="now">{sizes}</div>'
+        f'<div class="rp-strides">strides {step.strides}</div></td>'
         f'<td class="strides mono">{step.strides}</td>'
         f'<td class="rowmajor">{"yes" if step.contiguous else "no"}</td>'
         f'<td class="mem">{_chip(step)}</td>'

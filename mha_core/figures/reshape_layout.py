@@ -45,6 +45,12 @@ class Level:
     def extent(self) -> float:
         return self.axis.extent - 1 + self.inner
 
+    @property
+    def first_run(self) -> float:
+        """Extent up to the first gap: in its middle no gap of this axis lies."""
+        before = [i for i, j in pairwise(self.axis.place) if j != i + 1]
+        return self.axis.place[before[0]] + self.inner if before else self.extent
+
     def breaks(self) -> list[float]:
         """The middle of every gap where indices are left out, in cells."""
         if self.depth == 0:
@@ -104,7 +110,7 @@ class Grid:
         for level in self.levels:
             other = self.along("y" if level.way == "x" else "x")
             outside = [o for o in other if o.depth > level.depth]
-            inside = next((o.extent for o in other if o.depth <= level.depth), 1.0)
+            inside = next((o.first_run for o in other if o.depth <= level.depth), 1.0)
             before = [o for o in self.along(level.way) if o.depth > level.depth]
             for gap in level.breaks():
                 for along, across in product(starts(before), starts(outside)):

@@ -35,7 +35,8 @@ class Names:
             kind = next((kind for kind, known in _KNOWN.items() if word in known), None)
             if kind is not None and kind in tints:
                 self._of[word] = tints.pop(kind)
-        spare = cycle([*tints.values(), *colours.heads[8:], *colours.heads[:8]])
+        others = (9, 14, 12, 8, 10, 11, 13, 15)  # of the heads' colours, those that read as text
+        spare = cycle([*tints.values(), *(colours.heads[n] for n in others)])
         for word in words:
             if word not in self._of:
                 self._of[word] = next(spare)

@@ -70,9 +70,10 @@ def words_trace(
     _title(w, flow, n, st, names, colours)
     _caption(w, flow, n, st, names, hues, colours)
     _labels(w, flow, n, st, names, hues, colours)
+    dots = round(max(8.0, min(14.0, st.pitch)))
     for across, down, glyph in st.grids[n].ellipses():
         px, py = st.pixels(n, across, down)
-        w.add(float(px), float(py), glyph, colours.muted, size=14, position="middle center")
+        w.add(float(px), float(py), glyph, colours.muted, size=dots, position="middle center")
     _lane(w, flow, n, st, colours)
     return {
         "x": tenths(w.x),
@@ -214,11 +215,13 @@ def _lane(w: _Words, flow: Flow, n: int, st: Stage, colours: Palette) -> None:
     here = list(scene.place)
     text = f"element {flow.element:,}"
     text += f" = x{list(first.place)}" if wide and n else ""
-    text += f": <b>{here}</b> · offset {scene.offset:,}" + (" in memory" if wide else "")
+    text += f": <b>{here}</b> · offset {scene.offset:,}"
+    if not n and wide:
+        text += " in memory"
     if n and wide:
         before = flow.scenes[n - 1]
         same = scene.step.storage == "view"
-        text += ", unmoved" if same else f" of new memory, was {before.offset:,}"
+        text += " in memory, unmoved" if same else f" in new memory, was {before.offset:,}"
         places = flow.places(n)
         if places > 1:
             text += f" · one of its {places:,} places"

@@ -7,7 +7,7 @@ from typing import Any
 
 from mha_core.errors import ConfigError
 
-_AROUND = 32  # characters shown on each side of the fault
+_AROUND = 60  # characters shown on each side of the fault
 FIELDS = {"pattern": "pattern", "chain": "steps", "shape": "shape of x", "axes": "sizes"}
 
 

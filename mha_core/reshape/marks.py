@@ -13,7 +13,7 @@ from mha_core.reshape.run import Run
 from mha_core.window import visible_indices
 
 Ints = NDArray[np.int64]
-_START = 16  # indices of an atom drawn at most, before the rest is counted
+_START = 512  # indices of an atom drawn at most, before the rest is counted
 _LEAST = 2
 # Of a chain that regroups, earlier scenes show the marks where they lie, with room between.
 _SCATTERED = 200
@@ -54,7 +54,8 @@ def marks_of(run: Run, followed: Sequence[int], *, marks: int, across: int, down
         if not crowd:
             break
         longest = max(crowd, key=lambda atom: len(shown[id(atom)]))
-        limits[id(longest)] = max(_LEAST, len(shown[id(longest)]) - 2)
+        now = len(shown[id(longest)])
+        limits[id(longest)] = max(_LEAST, now - max(2, now // 8))
     return _places(last, run.steps[-1].shape, shown)
 
 

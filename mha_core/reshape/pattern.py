@@ -61,6 +61,16 @@ class Pattern:
     right: tuple[Group, ...]
 
     @property
+    def repeats(self) -> bool:
+        """Whether the right side has axes that the left has not: einops.repeat makes them."""
+        coming = {axis.name for axis in names(self.left)}
+        return any(
+            axis.name not in coming if axis.literal is None else axis.literal > 1
+            for group in self.right
+            for axis in group.axes
+        )
+
+    @property
     def for_einops(self) -> str:
         """As einops reads it: blanks are single spaces."""
         return " ".join(self.text.replace("…", ELLIPSIS).split())
@@ -184,8 +194,12 @@ def _side(text: str, tokens: list[Axis]) -> tuple[Group, ...]:
 
 
 def _without(text: str, token: Axis) -> list[dict[str, str]]:
-    """The text less a bracket, if that makes it whole."""
-    shorter = " ".join((text[: token.start] + " " + text[token.end :]).split())
+    """The text less a bracket, and less the one that closes it, if that makes it whole."""
+    rest = text[token.end :]
+    if token.name == "(":
+        rest = rest.replace(")", " ", 1)
+    shorter = " ".join((text[: token.start] + " " + rest).split())
+    shorter = shorter.replace("( ", "(").replace(" )", ")")
     return [{"pattern": shorter}] if shorter.count("(") == shorter.count(")") else []
 
 

@@ -37,7 +37,7 @@ def einops_call(plan: Plan) -> EinopsCall | None:
     """The call of einops that does the same; None where a view regroups across axes."""
     last = plan.parts.steps[-1]
     copies = any(atom.copies for axis in last for atom in axis)
-    function = "repeat" if copies else "rearrange"
+    function = "repeat" if plan.repeats or copies else "rearrange"
     if plan.pattern is not None:
         return EinopsCall(function, plan.pattern, plan.sizes)
     if plan.parts.since:

@@ -28,6 +28,7 @@ class Plan:
         shape, names: of x; "" for an axis without a name.
         ops: the steps.
         pattern: as typed, for einops; None for a chain.
+        repeats: whether that pattern has new axes, which einops.repeat makes.
         sizes: of the named axes that einops is told, by name.
         parts: the atoms of every step.
     """
@@ -36,6 +37,7 @@ class Plan:
     names: tuple[str, ...]
     ops: tuple[Op, ...]
     pattern: str | None
+    repeats: bool
     sizes: tuple[tuple[str, int], ...]
     parts: Parts
 
@@ -62,7 +64,7 @@ def plan_pattern(pattern: str, shape: str = "", axes: str = "") -> Plan:
     tree = parse_pattern(pattern)
     made = einops_plan.compile_pattern(tree, items, sizes, shape_text=shape, axes_text=axes)
     return Plan(
-        made.shape, made.names, made.ops, tree.for_einops, made.told,
+        made.shape, made.names, made.ops, tree.for_einops, tree.repeats, made.told,
         parts(made.shape, made.names, made.ops),
     )  # fmt: skip
 
@@ -91,7 +93,7 @@ def plan_chain(chain: str, shape: str, axes: str = "") -> Plan:
         op = resolve(Site(chain, call, *before))
         x = _tried(op, x, Site(chain, call, *before))
         ops.append(op)
-    return Plan(start, names, tuple(ops), None, (), parts(start, names, ops))
+    return Plan(start, names, tuple(ops), None, False, (), parts(start, names, ops))
 
 
 def check_shape(text: str, items: list[Item]) -> None:

@@ -46,7 +46,7 @@ PRESETS = {
         "A picture as a sequence of patches, as in a vision transformer.",
     ),
     "pixel shuffle": Preset(
-        "b (c r s) h w -> b c (h r) (w s)", "1, 8, 4, 5", "r=2 s=2", "in1", 67,
+        "b (c r s) h w -> b c (h r) (w s)", "1, 8, 3, 4", "r=2 s=2", "in1", 41,
         "Channels become pixels: r × s times the resolution, as in super-resolution.",
     ),
 }  # fmt: skip

@@ -36,7 +36,7 @@ def chosen_step(run: Run) -> int:
 
 
 def _flow(run: Run, width: int) -> Flow:
-    element = min(max(0, reshape_state.values()["element"]), run.plan.numel - 1)
+    element = reshape_state.element(run)
     marks, across = _ROOM["wide" if width >= 560 else "narrow"]
     plan = run.plan
     made: Flow = store("reshape").get(

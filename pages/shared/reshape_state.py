@@ -61,7 +61,7 @@ def from_query(query: dict[str, str]) -> tuple[dict[str, Any], list[str]]:
     notices: list[str] = []
     if "pattern" in query or "chain" in query:
         # A pattern of one's own comes with a shape and sizes of its own.
-        found |= {"axes": "", "shape": "", "colour": "", "element": 0}
+        found |= {"axes": "", "shape": "", "colour": "", "element": -1}
     for name, text in query.items():
         if name in _TEXTS and len(text) <= 10 * MAX_TEXT[name]:
             found[name] = text
@@ -93,14 +93,26 @@ def resolve() -> tuple[Run | None, ConfigError | None]:
         made = _run(stored["mode"], text, stored["shape"], stored["axes"])
     except ConfigError as error:
         last: Run | None = st.session_state.get("reshape_good")
+        st.session_state["reshape_fits"] = False
         return last, error
     st.session_state["reshape_good"] = made
+    st.session_state["reshape_fits"] = True
     sync_address()
     return made, None
 
 
+def element(made: Run) -> int:
+    """The element followed: where x has shrunk, the last there is; until one is chosen, one that is
+    neither first nor last on most axes."""
+    wanted: int = values()["element"]
+    numel = made.plan.numel
+    return min(wanted, numel - 1) if wanted >= 0 else int(0.618 * numel)
+
+
 def sync_address() -> None:
-    """Keeps the address a description of the view."""
+    """Keeps the address a description of the view: of the last that ran."""
+    if not st.session_state["reshape_fits"]:
+        return
     query = to_query(values())
     if dict(st.query_params) != query:
         st.query_params.from_dict(query)
