@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, Rectangle
+from matplotlib.patches import Circle, PathPatch, Rectangle
+from matplotlib.path import Path
 
 from mha_core.export.figure import DPI, drawing
 from mha_core.figures.memory_layout import Picture
@@ -17,6 +18,7 @@ from mha_core.palette import Palette
 
 _INCH = 96  # pixels of the page
 _POINT = 72 / _INCH
+_CURVE = [Path.CURVE4] * 3
 _LETTER = 0.602  # width of a letter of DejaVu Sans Mono, by its size
 
 
@@ -52,8 +54,11 @@ def _overlay(axes: Axes, picture: Picture, made: Marks, colours: Palette) -> Non
     side = picture.cell
     radius = max(1.6, side * 0.17)
     if made.path:
-        across, down = zip(*made.path, strict=True)
-        axes.plot(across, down, color=colours.text, linewidth=0.9, linestyle=":", alpha=0.8)
+        (ax, ay), (bx, by) = made.path
+        middle = (ay + by) / 2
+        curve = Path([(ax, ay), (ax, middle), (bx, middle), (bx, by)], [Path.MOVETO, *_CURVE])
+        axes.add_patch(PathPatch(curve, fill=False, edgecolor=colours.text, linewidth=0.9,
+                                 linestyle=":", alpha=0.8))  # fmt: skip
     for at in made.rings:
         axes.add_patch(Circle(at, radius * 1.5, facecolor=colours.background,
                               edgecolor=colours.text, linewidth=1.1))  # fmt: skip

@@ -44,7 +44,7 @@ function build(parent) {
       <label>t <input type="number" name="t" min="0" step="1"></label>
       <label>c <input type="number" name="c" min="0" step="1"></label>
       <label class="key-field">key <input type="number" name="key" min="0" step="1"></label>
-      or click one</div></div>
+      <span class="mem-hint">or click one</span></div></div>
     <div class="mem-fig"></div>
     <div class="mem-say" role="status"></div>
     <div class="buttons">

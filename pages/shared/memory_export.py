@@ -9,13 +9,12 @@ import streamlit as st
 from mha_core import memory, tables
 from mha_core.export.metadata import file_name
 from mha_core.figures.memory_svg import svg
-from pages.shared import look
 from pages.shared.choice import Choice
 from pages.shared.memory_section import View
 
 
 def export(choice: Choice, shown: View) -> None:
-    """The panel, closed until opened; a file is made when it is asked for."""
+    """The panel, closed until opened; a file is made when it is asked for, outside any run."""
     panel = st.expander(
         "Export", key="w_memory_export", on_change="rerun", icon=":material/download:"
     )
@@ -54,10 +53,10 @@ def _table(shown: View, form: str) -> str:
 
 
 def _svg(shown: View) -> str:
-    return svg(shown.picture, shown.made, alt=shown.alt, colours=look.colours(), file=True)
+    return svg(shown.picture, shown.made, alt=shown.alt, colours=shown.colours, file=True)
 
 
 def _png(shown: View) -> bytes:
     from mha_core.export.memory_png import png  # matplotlib takes a second
 
-    return png(shown.picture, shown.made, alt=shown.alt, colours=look.colours())
+    return png(shown.picture, shown.made, alt=shown.alt, colours=shown.colours)

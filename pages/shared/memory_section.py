@@ -14,6 +14,7 @@ from mha_core.figures.memory_layout import NARROW, Picture, picture, sheet, skip
 from mha_core.figures.memory_paint import Marks, alt, marks
 from mha_core.figures.memory_svg import svg
 from mha_core.figures.memory_table import memory_table, summary
+from mha_core.palette import Palette
 from mha_core.steps import FLAT, MAP
 from mha_core.window import Element, window
 from pages.shared import look
@@ -38,6 +39,8 @@ class View:
         stop: it at the chosen step.
         picture, made: the figure of that step.
         alt: the figure in a sentence.
+        beside, along: the neighbours in memory, and those in the tensor.
+        colours: of the ground.
     """
 
     trace: Trace
@@ -50,6 +53,7 @@ class View:
     alt: str
     beside: list[memory.InMemory]
     along: list[memory.InTensor]
+    colours: Palette
 
 
 def view(trace: Trace, width: int) -> View:
@@ -65,26 +69,24 @@ def view(trace: Trace, width: int) -> View:
     tensor = trace.tensor(stop.step.id)
     beside = memory.in_memory(tensor, stop.place)
     along = memory.in_tensor(tensor, stop.place)
-    made = marks(
-        drawn, stop.place, beside, along, stored=memory.stored(tensor), colours=look.colours()
-    )
-    return View(
-        trace, element, key, stops, stop, drawn, made, alt(drawn, stop.place), beside, along
-    )
+    colours = look.colours()
+    made = marks(drawn, stop.place, beside, along, stored=memory.stored(tensor), colours=colours)
+    said = alt(drawn, stop.place)
+    return View(trace, element, key, stops, stop, drawn, made, said, beside, along, colours)
 
 
 def table(shown: View) -> None:
     """Every step; choosing a row, or q, k or v in it, shows its figure."""
     steps = [stop.step for stop in shown.stops]
     content = look.heading("Every step in memory", summary(steps)) + memory_table(
-        shown.stops, picked=shown.stop.step.id, colours=look.colours()
+        shown.stops, picked=shown.stop.step.id, colours=shown.colours
     )
     look.clickable(look.block(content), key="memory_table", on_pick=_choose)
 
 
 def figure(shown: View) -> None:
     """Index space and storage, the walk, the neighbours, what ran."""
-    stop, config, c = shown.stop, shown.trace.config, look.colours()
+    stop, config, c = shown.stop, shown.trace.config, shown.colours
     drawn = shown.picture
     step = stop.step
     sides = memory.operands(shown.trace, step.id) if step.id in memory.PRODUCTS else ()
