@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import textwrap
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
 
+from mha_core.config import MHAConfig
 from mha_core.export import cells, fonts
 from mha_core.export.labels import clip
 from mha_core.export.panels import (
@@ -40,6 +41,7 @@ _SIDES = {1: 4.4, 2: 3.1, 3: 2.5, 4: 2.2, 8: 1.45}  # of a map, by maps in a row
 _HEADER, _TITLE, _CAPTION, _GAP, _BAR, _NOTE, _MARGIN = 0.95, 0.34, 0.24, 0.2, 1.15, 0.22, 0.3
 _LABEL_LETTERS = 14
 _SMALL, _BODY, _HEAD = 6.5, 8.0, 9.0
+_LETTER = 0.0669  # inches of a monospaced letter of the body's size
 
 # matplotlib takes these from its global settings alone, so one figure is drawn at a time.
 _LOCK = threading.Lock()
@@ -61,7 +63,7 @@ def drawing() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Sizes in inches that all panels of a figure share."""
+    """Sizes in inches that all panels of a figure share; `room` is of tick labels along a map."""
 
     columns: int
     rows: int
@@ -69,6 +71,7 @@ class _Layout:
     left: float
     below: float
     turned: bool
+    room: int
 
     @property
     def width(self) -> float:
@@ -96,33 +99,39 @@ def draw(job: Job, shown: list[Panel], *, embedded: bool) -> Figure:
     Args:
         embedded: whether the file carries its glyphs (PNG, PDF) or asks the reader's fonts (SVG).
     """
-    colours = ground(job)
-    labels = _labels(job, embedded)
-    layout = _layout(job, labels)
+    pooled = job.config.time > LARGEST_SIDE  # a pooled row has many tokens
+    labels = None if job.labels is None or pooled else shown_labels(job.labels, embedded=embedded)
+    return compose(shown, job.config, "Multi-head attention", labels, ground(job))
+
+
+def compose(
+    shown: list[Panel], config: MHAConfig, title: str, labels: list[str] | None, colours: Palette
+) -> Figure:
+    """Panels of the same heads one below the other; `labels` are as `shown_labels` gives them."""
+    layout = _layout(len(shown[0].heads), shown[0].pooled.time, labels)
     height = _HEADER + len(shown) * layout.panel_height
     figure = Figure(figsize=(layout.width, height), dpi=DPI, facecolor=colours.background)
     renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     page = _Page(figure, colours, layout, labels, renderer)
-    page.header(job)
+    page.header(title, config)
     for place, part in enumerate(shown):
         page.panel(part, _HEADER + place * layout.panel_height)
     return figure
 
 
-def _labels(job: Job, embedded: bool) -> list[str] | None:
-    if job.labels is None or job.config.time > LARGEST_SIDE:  # a pooled row has many tokens
-        return None
-    shown = [clip(label, _LABEL_LETTERS) for label in job.labels]
+def shown_labels(labels: Sequence[str], *, embedded: bool) -> list[str]:
+    """Cut to what an axis takes and, where the file carries its glyphs, to what a font here has."""
+    shown = [clip(label, _LABEL_LETTERS) for label in labels]
     return [fonts.drawable(label) for label in shown] if embedded else shown
 
 
-def _layout(job: Job, labels: list[str] | None) -> _Layout:
-    count = len(job.heads)
+def _layout(count: int, time: int, labels: list[str] | None) -> _Layout:
     across = min(count, 4) if count <= 16 else 8
-    names = labels or [str(job.config.time - 1)]
+    names = labels or [f"{time - 1:,}"]
     widest = max(map(_width, names))
-    stride = tick_stride(job.config.time, _room(_SIDES[across], labels), bool(labels))
-    turned = bool(labels) and widest + 0.06 > _SIDES[across] / job.config.time * stride
+    room = max(1, int(_SIDES[across] / (0.105 if labels else max(0.25, widest + 0.08))))
+    stride = tick_stride(time, room, bool(labels))
+    turned = bool(labels) and widest + 0.06 > _SIDES[across] / time * stride
     return _Layout(
         columns=across,
         rows=math.ceil(count / across),
@@ -130,12 +139,8 @@ def _layout(job: Job, labels: list[str] | None) -> _Layout:
         left=_MARGIN + 0.25 + widest,
         below=0.25 + (widest if turned else 0.12),
         turned=turned,
+        room=room,
     )
-
-
-def _room(side: float, labels: list[str] | None) -> int:
-    """Tick labels that fit along a map."""
-    return max(1, int(side / (0.105 if labels else 0.25)))
 
 
 def _width(label: str) -> float:
@@ -173,14 +178,17 @@ class _Page:
             (x / width, 1 - (y + down) / height, across / width, down / height)
         )
 
-    def header(self, job: Job) -> None:
-        self.text(_MARGIN, 0.42, "Multi-head attention", fontsize=13, weight="bold")
-        x = _MARGIN
-        for place, (word, tint) in enumerate(config_words(job.config)):
-            if place:
-                x = self.text(x + 0.06, 0.66, "·", color=self.colours.muted) + 0.06
+    def header(self, title: str, config: MHAConfig) -> None:
+        room = (self.layout.width - 2 * _MARGIN) / (13 / _SMALL * 1.15 * _width(title))  # bold
+        self.text(_MARGIN, 0.42, title, fontsize=13 * min(1, room), weight="bold")
+        x, y = _MARGIN, 0.66
+        for place, (word, tint) in enumerate(config_words(config)):
+            if place and x + 0.2 + len(word) * _LETTER > self.layout.width - _MARGIN:
+                x, y = _MARGIN, y + 0.17
+            elif place:
+                x = self.text(x + 0.06, y, "·", color=self.colours.muted) + 0.06
             colour = self.colours.muted if tint is None else self.colours.tints[tint]
-            x = self.text(x, 0.66, word, color=colour, family="monospace")
+            x = self.text(x, y, word, color=colour, family="monospace")
 
     def panel(self, part: Panel, top: float) -> None:
         layout = self.layout
@@ -198,9 +206,20 @@ class _Page:
         notes = list(part.notes)
         if fonts.MISSING in "".join(self.labels or []):
             notes.append(f"{fonts.MISSING}: a letter that no font here has")
-        self.text(
-            layout.left, bottom, " · ".join(notes), fontsize=_SMALL + 0.5, color=self.colours.muted
-        )
+        for place, line in enumerate(self.lines(notes)):
+            style: dict[str, Any] = {"fontsize": _SMALL + 0.5, "color": self.colours.muted}
+            self.text(layout.left, bottom + 0.14 * place, line, **style)
+
+    def lines(self, notes: Sequence[str]) -> list[str]:
+        """The notes, as many to a line as the page has room for."""
+        room = (self.layout.width - self.layout.left - _MARGIN) * _SMALL / (_SMALL + 0.5)
+        lines: list[str] = []
+        for note in notes:
+            if lines and _width(f"{lines[-1]} · {note}") <= room:
+                lines[-1] += f" · {note}"
+            else:
+                lines.append(note)
+        return lines
 
     def head(
         self, part: Panel, place: int, x: float, y: float, *, left: bool, lowest: bool
@@ -223,9 +242,9 @@ class _Page:
 
     def ticks(self, axes: Axes, time: int, *, left: bool, lowest: bool) -> None:
         """Labels at the left and the lowest maps only: they are the same for all."""
-        stride = tick_stride(time, _room(self.layout.side, self.labels), bool(self.labels))
+        stride = tick_stride(time, self.layout.room, bool(self.labels))
         places = list(range(0, time, stride))
-        names = [self.labels[place] if self.labels else str(place) for place in places]
+        names = [self.labels[place] if self.labels else f"{place:,}" for place in places]
         named: dict[str, Any] = {"family": fonts.families()}
         axes.tick_params(length=0, pad=3, labelsize=_SMALL, labelcolor=self.colours.muted)
         axes.set_yticks(places, names if left else [""] * len(places), **named)

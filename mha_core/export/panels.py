@@ -118,6 +118,12 @@ def _notes(
         notes.append("hatched: masked, not zero")
     if maps.values.isnan().any():
         notes.append("red: not a number")
+    return [*notes, *shown_notes(pooled, colours)]
+
+
+def shown_notes(pooled: Pooled, colours: Scaled) -> list[str]:
+    """The pooling, and a scale that ends below the largest value."""
+    notes = []
     if pooled.factor > 1:
         factor, side = pooled.factor, pooled.values.shape[-1]
         notes.append(
