@@ -29,7 +29,9 @@ def whole(q, k, v):
     if causal:
         keep = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
         scores = scores.masked_fill(~keep, -math.inf)
-    return scores.softmax(-1) @ v
+    weights = scores.softmax(-1)
+    del scores  # as large as the weights, and done with
+    return weights @ v
 
 
 def fused(q, k, v):

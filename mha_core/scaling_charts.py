@@ -37,9 +37,9 @@ def _lines(detail: bool) -> dict[str, tuple[tuple[str, ...], str, Style]]:
     }
     for name, steps in GROUPS.items():
         for place, step in enumerate(steps[3:] if name == "projections" else steps):
-            style = _STYLES[1] if step in ("output", "dropout") else _STYLES[place % 3]
+            style = _STYLES[1] if step == "output" else _STYLES[place % 3]
             label = f"{STEPS[step].number} {STEPS[step].operation.split('.view')[0]}"
-            found[label] = ((step,), _COLOURS[name], style)
+            found[label] = ((step,), "d_k" if step == "dropout" else _COLOURS[name], style)
     return found
 
 
@@ -57,7 +57,7 @@ def charts(
     for name, (steps, ink, style) in _lines(detail).items():
         flops += _summed(axis, name, steps, ink, style, formulas, measured, "flops")
         moved += _summed(axis, name, steps, ink, style, formulas, measured, "allocated")
-        if not any(formulas[0].allocated[step] for step in steps):  # it does not run
+        if not any(one.allocated[step] for one in formulas for step in steps):  # it does not run
             continue
         times = [one.seconds(steps) for one in measured]
         took += _timed(axis, name, ink, style, times, measured)

@@ -169,7 +169,7 @@ def _row(one: Facts, colours: Palette) -> str:
         good = one.exact < EXACT
         mark = f'<span class="{"holds" if good else "fails"}">{"✓" if good else "✗"}</span>'
         exact = number(one.exact, 2)
-        differences = [number(one.difference, 2), f"{exact} {'<' if good else '≥'} 1e−12 {mark}"]
+        differences = [number(one.difference, 2), f"{exact} {'&lt;' if good else '≥'} 1e−12 {mark}"]
     cells = (
         f"{one.tensors:,}", kernels, *differences, f"{one.parameters:,}",
         f'{one.matrices} × <span class="mono">{shape}</span>',
