@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -27,15 +28,18 @@ def export(
     )
     if not panel.open:
         return
+    # Files are made outside of the run: what belongs to the session is read here.
+    draw = partial(
+        figure, found, seen, colours=look.colours(), tokens=labels(choice, seen, laid_out(choice))
+    )
+    table = partial(render, frame(findings))
     one = f"mistake-{found.mistake.id}"
     files: list[tuple[str, str, str, str, Callable[[], str | bytes]]] = [
-        ("All, CSV", "mistakes", "csv", "text/csv", lambda: render(frame(findings), "csv")),
-        ("All, Markdown", "mistakes", "md", "text/markdown",
-         lambda: render(frame(findings), "markdown")),
-        ("This one, PNG", one, "png", "image/png", lambda: _figure(choice, found, seen, "png")),
-        ("This one, SVG", one, "svg", "image/svg+xml",
-         lambda: _figure(choice, found, seen, "svg")),
-    ]  # fmt: skip
+        ("All, CSV", "mistakes", "csv", "text/csv", partial(table, "csv")),
+        ("All, Markdown", "mistakes", "md", "text/markdown", partial(table, "markdown")),
+        ("This one, PNG", one, "png", "image/png", partial(draw, form="png")),
+        ("This one, SVG", one, "svg", "image/svg+xml", partial(draw, form="svg")),
+    ]
     with panel:
         st.caption("The table of all mistakes as they ran here, and the figure of the open one.")
         with st.container(horizontal=True, key="mistakes_files"):
@@ -45,8 +49,3 @@ def export(
                     file_name=file_name(choice.config, stem, suffix, tokens=choice.tokens),
                     icon=":material/download:",
                 )  # fmt: skip
-
-
-def _figure(choice: Choice, found: Finding, seen: MapsSeen | None, form: str) -> bytes:
-    words = labels(choice, seen, laid_out(choice))
-    return figure(found, seen, form, colours=look.colours(), tokens=words)
