@@ -118,7 +118,7 @@ def _paintable(grid: Grid, lab: Lab, item: int) -> None:
         look.clickable(look.block(_picture(grid, alt)), key="mk_map", on_pick=lambda _: None)
         return
     html = look.block(grid_html(grid, alt=alt, paint=True))
-    _grid(key="mk_grid", data={"html": html}, on_painted_change=_painted)
+    _grid(key="mk_grid", data={"html": html, "ack": kept()["stroke"]}, on_painted_change=_painted)
 
 
 def _picture(grid: Grid, alt: str) -> str:
@@ -133,16 +133,18 @@ def _picture(grid: Grid, alt: str) -> str:
 
 
 def _painted() -> None:
-    """Stores what was painted. It comes from a browser, so it is read with care."""
+    """Stores the strokes painted since the last. They come from a browser: read with care."""
+    inside = range(MOST_CELLS)
     try:
-        sent = json.loads(st.session_state["mk_grid"].get("painted") or "")
-        cells = [(int(query), int(key)) for query, key in sent["cells"][: MOST_CELLS**2]]
-        visible = bool(sent["keep"])
+        for stroke in json.loads(st.session_state["mk_grid"].get("painted") or "[]"):
+            number, visible = int(stroke["id"]), bool(stroke["keep"])
+            if number <= kept()["stroke"]:
+                continue  # sent again, and there already
+            cells = [(int(query), int(key)) for query, key in stroke["cells"][: MOST_CELLS**2]]
+            drawn = {cell: visible for cell in cells if cell[0] in inside and cell[1] in inside}
+            kept().update(drawn=kept()["drawn"] | drawn, stroke=number)
     except (ValueError, KeyError, TypeError):
         return
-    inside = range(MOST_CELLS)
-    drawn = {cell: visible for cell in cells if cell[0] in inside and cell[1] in inside}
-    kept()["drawn"] = kept()["drawn"] | drawn
 
 
 def _under(spec: MaskSpec, lab: Lab) -> None:

@@ -1,6 +1,7 @@
 // A mask whose cells are painted: click, or drag across several with the mouse; arrow keys move,
-// Space or Enter turns a cell. What was painted is sent once, when the pointer is lifted.
-//   [data-cell="query,key"] inside [data-columns].
+// Space or Enter turns a cell. A stroke is sent when the pointer is lifted, with all before it that
+// the server has not said it has: of two messages in one run Streamlit keeps the last.
+//   [data-cell="query,key"] inside [data-columns]; data.ack is the last stroke the server has.
 
 const STEP = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 
@@ -10,18 +11,30 @@ export default function (component) {
   if (!root) {
     root = document.createElement("div");
     root.className = "mk-root";
+    root.strokes = [];
+    root.last = 0;
     parentElement.appendChild(root);
     listen(root);
   }
   root.send = (keep, cells) => {
     root.shown = undefined; // what is painted here is a guess until the server has drawn it
-    setTriggerValue("painted", JSON.stringify({ keep, cells }));
+    root.last = Math.max(Date.now(), root.last + 1);
+    root.strokes.push({ id: root.last, keep, cells });
+    setTriggerValue("painted", JSON.stringify(root.strokes));
   };
+  root.strokes = root.strokes.filter((stroke) => stroke.id > data.ack);
   if (root.shown === data.html || root.stroke) return;
   const active = root.getRootNode().activeElement;
   const at = root.contains(active) ? active.dataset.cell : undefined;
   root.shown = data.html;
   root.innerHTML = data.html;
+  for (const { keep, cells } of root.strokes) {
+    root.shown = undefined;
+    for (const at of cells) {
+      const cell = root.querySelector(`[data-cell="${at}"]`);
+      if (cell) turn(cell, keep);
+    }
+  }
   const same = at && root.querySelector(`[data-cell="${at}"]`);
   if (same) reach(root, same);
 }

@@ -26,6 +26,7 @@ _DEFAULTS: dict[str, Any] = {
     "lengths": "",
     "side": "right",
     "drawn": {},
+    "stroke": 0,
     "item": 0,
     "head": 0,
     "have": "keep",

@@ -14,7 +14,7 @@ from mha_core.mask_lab import align, build, filled, saturation
 from mha_core.mask_lab.build import MaskSpec
 from mha_core.mask_lab.fills import DTYPES, FILLS
 from mha_core.mask_lab.lab import Lab, lab_of
-from pages.shared import masks_build, masks_state
+from pages.shared import masks_build
 from tests.pages.support import (
     component,
     components,
@@ -114,25 +114,23 @@ def test_a_part_is_chosen_in_its_pills():
     assert all(all(row) for row in visible(at))
 
 
-def paint(at: AppTest, keep: bool, *painted: tuple[int, int], sent: str | None = None) -> AppTest:
+def paint(at: AppTest, *strokes: tuple[bool, list[tuple[int, int]]], sent: str = "") -> AppTest:
     """What the grid sends when cells were painted."""
-    value = sent if sent is not None else json.dumps({"keep": keep, "cells": painted})
-
-    class Grid(dict):
-        pass
-
-    state = {"mk_grid": Grid(painted=value), "masks": at.session_state["masks"]}
+    first = at.session_state["masks"]["stroke"] + 1
+    made = [
+        {"id": first + n, "keep": keep, "cells": cells} for n, (keep, cells) in enumerate(strokes)
+    ]
+    state = {"mk_grid": {"painted": sent or json.dumps(made)}, "masks": at.session_state["masks"]}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(masks_build.st, "session_state", state)
-        patch.setattr(masks_state.st, "session_state", state)
         masks_build._painted()
     return run(at)
 
 
 def test_painted_cells_win_over_the_parts_and_can_be_cleared():
     at = open_masks()
-    paint(at, True, (0, 3), (0, 4))
-    paint(at, False, (4, 0))
+    paint(at, (True, [(0, 3), (0, 4)]))
+    paint(at, (False, [(4, 0)]))
     shown = cells(at)
     assert shown[0][3:] == ["on drawn", "on drawn"]
     assert shown[4][0] == "off drawn"
@@ -146,21 +144,36 @@ def test_painted_cells_win_over_the_parts_and_can_be_cleared():
     assert all(all(row) for row in visible(at))
 
 
+def test_strokes_sent_again_are_not_painted_again():
+    at = open_masks()
+    paint(at, (True, [(0, 3)]), (False, [(0, 3), (1, 0)]))
+    assert cells(at)[0][3] == "off drawn"
+    assert component(at, "mk_grid")["ack"] == 2
+    again = json.dumps([{"id": 1, "keep": True, "cells": [[0, 3]]}])
+    paint(at, sent=again)
+    assert cells(at)[0][3] == "off drawn"
+
+
 @pytest.mark.parametrize(
     "sent",
-    ["", "nonsense", "[]", "{}", '{"keep": true}', '{"keep": 1, "cells": [[0]]}',
-     '{"keep": false, "cells": [[99, 0], [-1, 2]]}', '{"keep": false, "cells": "xy"}'],
+    [
+        "", "nonsense", "3", "{}", "[7]", '[{"keep": true}]',
+        '[{"id": 1, "keep": 1, "cells": [[0]]}]',
+        '[{"id": 1, "keep": false, "cells": [[99, 0], [-1, 2]]}]',
+        '[{"id": "x", "keep": false, "cells": [[1, 0]]}]',
+        '[{"id": 1, "keep": false, "cells": "xy"}]',
+    ],
 )  # fmt: skip
 def test_what_no_grid_sends_changes_nothing(sent):
     at = open_masks()
     before = visible(at)
-    paint(at, True, sent=sent)
+    paint(at, sent=sent)
     assert visible(at) == before
 
 
 def test_a_cell_that_is_no_longer_there_is_left_out():
     at = open_masks(time=8)
-    paint(at, True, (0, 7))
+    paint(at, (True, [(0, 7)]))
     assert cells(at)[0][7] == "on drawn"
     at.number_input(key="w_time#exact").set_value(5)
     run(at)
