@@ -96,6 +96,10 @@ void check_finite(const std::string& name, const torch::Tensor& tensor) {
               " that are not is at " + tuple_text(first)));
 }
 
+std::string file_name(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
 const char* const kParameters[] = {
     "W_q.weight", "W_q.bias", "W_k.weight", "W_k.bias",
     "W_v.weight", "W_v.bias", "W_o.weight", "W_o.bias"};
@@ -141,7 +145,7 @@ int run(const Given& given) {
   TORCH_CHECK_VALUE(
       problem.count("W_q.weight") != 0 && problem["W_q.weight"].dim() == 2,
       refusal(
-          "file", quoted(arguments.text("weights")), "holds no W_q.weight",
+          "file", quoted(file_name(arguments.text("weights"))), "holds no W_q.weight",
           "Expected: W_q, W_k, W_v and W_o, as the app saves them under this library's names"));
   // The app's own exports call the input "input".
   for (const auto* name : {"input", "x"}) {

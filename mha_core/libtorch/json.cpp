@@ -35,7 +35,7 @@ class Parser {
     Value found = value(0);
     skip();
     if (at_ != text_.size()) {
-      fail("more after the end");
+      fail("more after its end");
     }
     return found;
   }
@@ -54,14 +54,14 @@ class Parser {
   char peek() {
     skip();
     if (at_ == text_.size()) {
-      fail("the text ends early");
+      fail("an end too early,");
     }
     return text_[at_];
   }
 
   void take(char wanted) {
     if (peek() != wanted) {
-      fail(std::string("expected ") + wanted);
+      fail(std::string("no ") + wanted + " where one must be,");
     }
     ++at_;
   }
@@ -77,7 +77,7 @@ class Parser {
 
   Value value(int depth) {
     if (depth > kDepth) {
-      fail("nested too deeply");
+      fail("values nested too deeply");
     }
     Value found;
     const char c = peek();
@@ -114,12 +114,12 @@ class Parser {
     }
     do {
       if (peek() != '"') {
-        fail("expected a name");
+        fail("no name where one must be,");
       }
       const std::string name = string();
       take(':');
       if (!found.dictionary.emplace(name, value(depth + 1)).second) {
-        fail("the name " + written(name) + " stands twice");
+        fail("the name " + written(name) + " twice");
       }
     } while (next(','));
     take('}');
@@ -137,21 +137,21 @@ class Parser {
       ++at_;
     }
     if (at_ == start) {
-      fail("expected a text, a whole number, a list or a dictionary");
+      fail("no text, whole number, list or dictionary where one must be,");
     }
     return found;
   }
 
   uint32_t hex4() {
     if (text_.size() - at_ < 4) {
-      fail("the text ends early");
+      fail("an end too early,");
     }
     uint32_t code = 0;
     for (int i = 0; i < 4; ++i) {
       const size_t digit = std::string("0123456789abcdef").find(
           static_cast<char>(text_[at_] >= 'A' && text_[at_] <= 'F' ? text_[at_] + 32 : text_[at_]));
       if (digit == std::string::npos) {
-        fail("expected four hexadecimal digits");
+        fail("an escape without four hexadecimal digits");
       }
       code = code * 16 + static_cast<uint32_t>(digit);
       ++at_;
@@ -181,7 +181,7 @@ class Parser {
     std::string out;
     while (true) {
       if (at_ == text_.size()) {
-        fail("the text ends early");
+        fail("an end too early,");
       }
       const char c = text_[at_++];
       if (c == '"') {
@@ -195,7 +195,7 @@ class Parser {
         continue;
       }
       if (at_ == text_.size()) {
-        fail("the text ends early");
+        fail("an end too early,");
       }
       const char escape = text_[at_++];
       const size_t known = std::string("\"\\/bfnrt").find(escape);

@@ -25,7 +25,7 @@ constexpr std::array<std::pair<const char*, torch::Dtype>, 10> kDtypes = {{
 using Kind = json::Value::Kind;
 
 [[noreturn]] void broken(const std::string& what) {
-  throw json::Error(what);
+  throw FormatError(what);
 }
 
 const json::Value& entry(const json::Value& from, const std::string& name, Kind kind) {
@@ -106,7 +106,12 @@ State from_safetensors(const std::string& bytes) {
   if (length > kMaxHeader || length > bytes.size() - sizeof length) {
     broken("the header is longer than the file");
   }
-  const auto header = json::parse(bytes.substr(sizeof length, static_cast<size_t>(length)));
+  json::Value header;
+  try {
+    header = json::parse(bytes.substr(sizeof length, static_cast<size_t>(length)));
+  } catch (const json::Error& error) {
+    broken(std::string("the header has ") + error.what());
+  }
   if (header.kind != Kind::dictionary) {
     broken("the header is no dictionary");
   }
@@ -132,7 +137,7 @@ State from_safetensors(const std::string& bytes) {
         tensor = tensor.view(torch::kUInt8).ne(0);
       }
       state.emplace(name, tensor);
-    } catch (const json::Error& error) {
+    } catch (const FormatError& error) {
       broken("the tensor " + json::written(name) + " " + error.what());
     }
   }

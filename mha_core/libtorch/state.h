@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <map>
+#include <stdexcept>
 #include <string>
 
 namespace mha {
@@ -17,8 +18,17 @@ State load_state(const std::string& path);
 /// Writes what `load_state`, and Python's safetensors and torch.load, read back bit for bit.
 void save_state(const std::string& path, const State& state);
 
+/// Bytes that are no such file; says why.
+struct FormatError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// The bytes of a safetensors file, and back: https://github.com/huggingface/safetensors#format
 std::string to_safetensors(const State& state);
 State from_safetensors(const std::string& bytes);
+
+/// The bytes of a .pt file that holds a plain dict of tensors, and back.
+std::string to_pt(const State& state);
+State from_pt(const std::string& bytes);
 
 }  // namespace mha
