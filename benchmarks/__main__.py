@@ -14,7 +14,15 @@ import streamlit
 import torch
 from tabulate import tabulate
 
-from benchmarks import blockwise, long_update, page_update, peers, real_models, trace_overhead
+from benchmarks import (
+    blockwise,
+    libtorch,
+    long_update,
+    page_update,
+    peers,
+    real_models,
+    trace_overhead,
+)
 
 
 def machine() -> dict[str, Any]:
@@ -39,6 +47,7 @@ def main() -> None:
     results = {
         "machine": machine(),
         "recording a trace": trace_overhead.measure(),
+        "C++ against Python": libtorch.measure(),
         "block-wise maps": blockwise.measure(),
         "one update of the page": page_update.measure(),
         "real models": real_models.measure(),
@@ -57,6 +66,8 @@ def main() -> None:
     ]
     titles = ["update", "bare ms", "ours ms", "ratio", "limit", "bytes"]
     print(tabulate(rows, titles, tablefmt="github", intfmt=","))
+    names = ["C++ ms", "Python ms", "ratio"]
+    _print(_picked(results["C++ against Python"], *names), ["a forward", *names])
     _print_real(results["real models"])
     _print_peers(results["maps against peers"])
     _print_long(results["block-wise maps"], results["long maps, an update"])
