@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mha_core import ConfigError, MultiHeadAttention
 from mha_core.libtorch import build
+from mha_core.steps import STEPS
 from tests.libtorch import compiler
+from tests.libtorch.support import command
 
 
 def test_no_warnings_on_our_files(program: Path) -> None:
@@ -21,6 +24,19 @@ def test_no_warnings_on_our_files(program: Path) -> None:
         assert not re.search(rf"{source.name}:\d+:\d+: warning", since)
     flags = (program.parent / "CMakeFiles/multi_head_attention.dir/flags.make").read_text()
     assert "-Wall -Wextra -Wpedantic" in flags
+
+
+def test_the_example_runs(program: Path) -> None:
+    """Options, mask, observer, Sequential and clone, as a user of LibTorch writes them."""
+    done = command(program.with_name("mha_example"))
+    assert done.stderr == b""
+    lines = done.stdout.decode().splitlines()
+    assert lines[0] == "mha::MultiHeadAttention(d_model=32, heads=4, bias=true, dropout=0.1)("
+    observed = [line.split()[0] for line in lines[6:-3]]
+    assert observed == [step for step in STEPS if step != "dropout"]
+    with pytest.raises(ConfigError) as error:
+        MultiHeadAttention(30, 4)
+    assert lines[-3:] == ["original 0", "copy differs true", str(error.value)]
 
 
 def test_it_is_built_once(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
