@@ -37,7 +37,9 @@ torch::Tensor merge_heads(const torch::Tensor& x) {
 
 /// Zeroes a share of the weights and scales the rest up. torch::dropout takes no generator.
 torch::Tensor drop(
-    const torch::Tensor& weights, double dropout, const std::optional<torch::Generator>& generator) {
+    const torch::Tensor& weights,
+    double dropout,
+    const std::optional<torch::Generator>& generator) {
   const auto keep = torch::empty_like(weights).bernoulli_(1.0 - dropout, generator);
   return weights * keep / (1.0 - dropout);
 }

@@ -22,7 +22,7 @@
 namespace mha {
 
 /// Called with (step id, tensor) at every step; what it returns goes on to the next step. The ids
-/// are those of mha_core/steps.py: input, project_q, ..., scores, scale, mask, softmax, ..., output.
+/// are those of mha_core/steps.py: input, project_q, ..., scores, scale, mask, ..., output.
 using Observe = std::function<torch::Tensor(const std::string&, const torch::Tensor&)>;
 
 /// How `attend` runs.

@@ -33,7 +33,8 @@ MultiHeadAttention seeded_module(const MultiHeadAttentionOptions& options, int64
   const double bound = std::sqrt(3.0) * std::sqrt(2.0 / (d_model + d_model));
   auto draws = generator(seed, "weights");
   for (auto& layer : {module->W_q, module->W_k, module->W_v, module->W_o}) {
-    layer->weight.copy_(torch::empty({width, width}, torch::kFloat32).uniform_(-bound, bound, draws));
+    const auto drawn = torch::empty({width, width}, torch::kFloat32);
+    layer->weight.copy_(drawn.uniform_(-bound, bound, draws));
   }
   if (options.bias()) {
     draws = generator(seed, "biases");

@@ -15,7 +15,8 @@ std::string suffix(const std::string& path) {
   return std::filesystem::path(path).extension().string();
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::string& rule, const std::string& works) {
+[[noreturn]] void refuse(
+    const std::string& path, const std::string& rule, const std::string& works) {
   const auto name = std::filesystem::path(path).filename().string();
   throw c10::ValueError(
       {__func__, __FILE__, static_cast<uint32_t>(__LINE__)},
