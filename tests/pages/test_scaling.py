@@ -182,7 +182,7 @@ def test_what_was_broken_off_is_kept_and_said(monkeypatch: pytest.MonkeyPatch) -
 def test_the_spread_is_drawn_and_this_run_stands_in_it() -> None:
     at = open_page(d_model=64, heads=4, time=16)
     made = config(at)
-    found = spread.spreads(16)
+    found = spread.spreads()
     own = spread.of_trace(trace_forward(made, profile=False))
     shown = words(at)
     assert f"{written(found[-1].raw, 'number')} at d_k = 1,024" in shown
@@ -192,8 +192,8 @@ def test_the_spread_is_drawn_and_this_run_stands_in_it() -> None:
     assert raw["y"] == [one.raw for one in found]
     here = next(trace for trace in drawn if "this run" in trace["name"])
     assert (here["x"], here["y"]) == ([16.0], [own.scaled])
-    ceiling = next(trace for trace in drawn if "ln 16" in trace["name"])
-    assert set(ceiling["y"]) == {math.log(16)}
+    ceiling = next(trace for trace in drawn if "ln 64" in trace["name"])
+    assert set(ceiling["y"]) == {math.log(64)}
 
 
 def test_both_figures_can_be_taken_home() -> None:
