@@ -31,7 +31,7 @@ class Playground:
     """The page, reached as a person reaches it: by its name in the sidebar."""
 
     def __init__(self, opened: Opened, **how: Any) -> None:
-        self.app: App = opened(**how)
+        self.app: App = opened(ready=False, **how)
         self.page = self.app.page
         link = self.page.get_by_test_id("stSidebarNav").get_by_role(
             "link", name="Reshape playground"
