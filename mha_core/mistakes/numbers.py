@@ -256,8 +256,8 @@ def dead_rows() -> Mistake:
         id="dead_rows",
         title="rows that are fully masked",
         why="softmax of a row of −∞ is 0/0. The NaN is not kept to its item: the gradient of W_v "
-        "sums over all of them, and 0 · NaN is NaN, so that one empty item ruins the step. Zeroing the "
-        "NaN in the output leaves it in the gradient.",
+        "sums over all of them, and 0 · NaN is NaN, so that one empty item ruins the step. "
+        "Zeroing the NaN in the output leaves it in the gradient.",
         wrong=wrong,
         right=right,
         check=check,
