@@ -24,7 +24,7 @@ from pages.shared.held import Preparing, drop, held, prepare
 Streams = Callable[[tuple[str, ...], tuple[int, ...], tuple[int, ...]], Sequence[Stream]]
 
 _PATIENCE = 0.6  # seconds within which writing shows no progress
-_LOOK = 0.4  # seconds between two looks at what is being written
+_LOOK = 1.0  # seconds between two looks at what is being written
 _ASK = 2.0  # ... and at a file that waits or is being sent
 
 
@@ -61,24 +61,29 @@ def long_export(
         head: chosen at first; None for all.
     """
     form, selection = _choose(config, offered, head)
+    said, button, status = st.container(), st.container(), st.container()
     before = held()
     order: _Order | None = None
-    try:
-        made = _order(config, form, selection, streams, tokens)
-        st.html(look.block(_size_html(made)))
-        disk.check(made.size, disk.folder(), freed=0 if before is None else before.room)
-        order = made
-    except ConfigError as error:
-        st.error(look.safe(str(error)), icon=":material/error:")
-    wanted = st.button(
+    with said:
+        try:
+            made = _order(config, form, selection, streams, tokens)
+            st.html(look.block(_size_html(made)))
+            disk.check(made.size, disk.folder(), freed=0 if before is None else before.room)
+            order = made
+        except ConfigError as error:
+            st.error(look.safe(str(error)), icon=":material/error:")
+    wanted = button.button(
         "Prepare the file", key="w_long_prepare", type="primary", disabled=order is None
     )
     if wanted and order is not None:
         try:
             prepare(order.name, order.form.mime, order.size, order.write).wait(_PATIENCE)
         except ConfigError as error:  # the disk has filled meanwhile
-            st.error(look.safe(str(error)), icon=":material/error:")
-    _stand()
+            said.error(look.safe(str(error)), icon=":material/error:")
+    with status:
+        pace = _pace(held())
+        # Always the same fragment, at whatever pace: a late look finds it.
+        st.fragment(_status, run_every=pace)(pace)
 
 
 def _choose(config: MHAConfig, offered: Sequence[str], head: int | None) -> tuple[Form, Selection]:
@@ -151,9 +156,21 @@ def _duration(seconds: float) -> str:
     return f"about {seconds / 3600:.1f} h"
 
 
-def _stand() -> None:
+def _pace(file: Preparing | None) -> float | None:
+    """Seconds between two looks at the file, since no click tells; None where nothing changes."""
+    if file is None or file.failure is not None:
+        return None
+    if file.running:
+        return _LOOK
+    waits = file.offer is not None and file.offer.state in (State.READY, State.SENDING)
+    return _ASK if waits else None
+
+
+def _status(pace: float | None) -> None:
     """How far the file is, or what has become of it."""
     file = held()
+    if _pace(file) != pace:
+        st.rerun()
     if file is None:
         return
     if file.failure is not None:
@@ -165,18 +182,16 @@ def _stand() -> None:
         st.error(look.safe(str(file.error)), icon=":material/error:")
     elif file.offer is None or file.cancelled:
         st.info(f"Cancelled: nothing of `{file.name}` is kept.", icon=":material/info:")
-    elif file.offer.state in (State.READY, State.SENDING):
-        _going_on(file.offer)
     else:
         st.html(look.block(_file_html(file.offer)))
+        if file.offer.state is State.READY and st.button(
+            "Discard", key="w_long_discard", type="tertiary"
+        ):
+            drop()
+            st.rerun()
 
 
-@st.fragment(run_every=_LOOK)
 def _writing(file: Preparing) -> None:
-    """How much is written, and the time left; the panel is drawn anew when it ends."""
-    held()  # the session is there, perhaps again
-    if not file.running:
-        st.rerun()
     left = file.seconds_left()
     about = "" if left is None else f", {_duration(left)} left"
     with st.container(horizontal=True, vertical_alignment="center", key="long_progress"):
@@ -185,18 +200,6 @@ def _writing(file: Preparing) -> None:
             file.give_up()
             file.wait(_PATIENCE)
             st.rerun()
-
-
-@st.fragment(run_every=_ASK)
-def _going_on(offer: Offer) -> None:
-    """A file that waits or is being sent: looked at from time to time, since no click tells."""
-    held()
-    if offer.state not in (State.READY, State.SENDING):
-        st.rerun()
-    st.html(look.block(_file_html(offer)))
-    if offer.state is State.READY and st.button("Discard", key="w_long_discard", type="tertiary"):
-        drop()
-        st.rerun()
 
 
 def _file_html(offer: Offer) -> str:

@@ -306,9 +306,15 @@ def test_another_file_ends_the_writing_of_the_one_before(
 ) -> None:
     at, first = halfway(gate)
     at.session_state["halfway"] = lambda: None
-    threading.Timer(0.1, gate.open).start()
+
+    def let_on() -> None:
+        while not first.cancelled:
+            time.sleep(0.01)
+        gate.open()
+
+    threading.Thread(target=let_on, daemon=True).start()
     prepare(at)
-    assert not first.running
+    assert first.wait(60)
     assert first.offer is None
     assert [file.closed for file in files] == [True, False]
     assert len(shelf) == 1
