@@ -17,7 +17,9 @@ _WELCOME = re.compile(
 
 # Nor is this: a fragment that is drawn every so often had its turn once more after the page was
 # drawn without it.
-_LATE = re.compile(r"The fragment with id \w+ does not exist anymore")
+_LATE = re.compile(
+    r"The fragment with id \w+ does not exist anymore|Couldn't find fragment with id"
+)
 
 
 class Watch:
