@@ -117,7 +117,8 @@ def _print_peers(found: dict[str, Any]) -> None:
         if isinstance(view, dict)
     ]
     _print(rows, ["maps of", "by", "bytes", "ms"])
-    _print(_picked(sizes, "smallest / ours", "at least"), ["", "smallest / ours", "at least"])
+    names = ["smallest / ours", "smallest, script apart / ours", "at least"]
+    _print(_picked(sizes, *names), ["maps of", *names])
 
 
 def _print_long(found: dict[str, Any], updates: dict[str, Any]) -> None:

@@ -181,14 +181,19 @@ def _round_step(step: float) -> float:
     return next(m * power for m in (1, 2, 5, 10) if m * power >= step * (1 - 1e-9))
 
 
+_MANY = ""  # no colour of its own
+
+
 def legend(charts: Sequence[Chart]) -> list[Series]:
-    """One series for each name, in the order they come; of no colour where they differ in it."""
+    """One series for each name, in the order they come; last, in grey, those of many colours."""
     found: dict[str, Series] = {}
     for series in (series for chart in charts for series in chart.series):
         first = found.setdefault(series.name, series)
         if first.colour != series.colour:
-            found[series.name] = replace(first, colour="muted")
-    return list(found.values())
+            found[series.name] = replace(first, colour=_MANY)
+    many = [series for series in found.values() if series.colour == _MANY]
+    one = [series for series in found.values() if series.colour != _MANY]
+    return one + [replace(series, colour="muted") for series in many]
 
 
 def alt_text(charts: Sequence[Chart]) -> str:

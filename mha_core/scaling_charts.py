@@ -85,7 +85,9 @@ def _chart(
     marks: Sequence[Mark] = (),
     empty: str = "",
 ) -> Chart:
-    return Chart(title, AXIS_NAMES[axis], unit, tuple(series), tuple(marks), empty=empty)
+    # Points in front of all lines, and behind them in the legend.
+    ordered = sorted(series, key=lambda one: one.name == COUNTED)
+    return Chart(title, AXIS_NAMES[axis], unit, tuple(ordered), tuple(marks), empty=empty)
 
 
 def _x(axis: str, costs: Sequence[Cost]) -> tuple[float, ...]:

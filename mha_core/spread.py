@@ -41,12 +41,7 @@ class Spread:
     scaled_entropy: float
 
 
-def keys_for(time: int) -> int:
-    """Keys to draw with, for a run of this time: as many, from 2 to 256."""
-    return min(max(time, 2), 256)
-
-
-def spreads(keys: int, *, seed: int = 0, d_ks: Sequence[int] = D_KS) -> list[Spread]:
+def spreads(keys: int = 64, *, seed: int = 0, d_ks: Sequence[int] = D_KS) -> list[Spread]:
     """Draws standard normal q and k for each d_k, and attends with and without the scale.
 
     Args:

@@ -68,21 +68,23 @@ def _in_memory(path: str) -> bool:
     return bool(mounts) and max(mounts)[1] in _IN_MEMORY
 
 
-def check(needed: int, where: str, *, spare: int | None = None) -> None:
+def check(needed: int, where: str, *, spare: int | None = None, freed: int = 0) -> None:
     """Refuses a file that would fill the disk.
 
     Args:
         needed: bytes of the file.
         where: a folder on the disk.
         spare: bytes to leave free; None for 5 % of the disk, at most 1 GiB.
+        freed: bytes that are taken now, and will not be when the file is written.
 
     Raises:
         DiskError: with the bytes needed and free.
     """
     usage = shutil.disk_usage(where)
     kept = min(usage.total // 20, 2**30) if spare is None else spare
-    if needed + kept > usage.free:
-        raise DiskError(needed=needed, free=usage.free, spare=kept, where=where)
+    free = usage.free + freed
+    if needed + kept > free:
+        raise DiskError(needed=needed, free=free, spare=kept, where=where)
 
 
 @contextmanager

@@ -85,6 +85,8 @@ def _numbers(finding: Finding, seen: MapsSeen | None, colours: Palette) -> str:
             rows.append(("weight on hidden keys", _share(wrong.hidden), _share(right.hidden)))
         changes = finding.weight_change
         weights = "" if changes is None else f", of the weights {measured(changes)}"
+        if wrong.broken_rows > right.broken_rows:
+            weights = ", of the weights NaN"
         note = (
             f"Largest change of the output {changed(finding)}{weights}. Sums, entropy and keys: "
             "of the head below."

@@ -66,7 +66,7 @@ class Lab:
 
     def cut(self, batch: int, time: int) -> Lab:
         """The same with at most so many items and positions."""
-        return Lab(self.module, self.x[:batch, :time], self.full)
+        return Lab(self.module, self.x[:batch, :time].contiguous(), self.full)
 
     def said(self) -> str:
         """What was left out, or nothing."""
@@ -94,4 +94,6 @@ def lab_of(trace: Trace) -> Lab:
     batch, time = trace.x.shape[:2]
     items = min(batch, MOST_ITEMS)
     positions = min(time, max(1, math.isqrt(CELLS // (items * module.heads))))
-    return Lab(twin, trace.x[:items, :positions].detach(), (batch, time))
+    # GPT-2's Conv1D calls view on its input, which a part of one does not allow.
+    x = trace.x[:items, :positions].detach().contiguous()
+    return Lab(twin, x, (batch, time))

@@ -242,7 +242,7 @@ def dead_rows() -> Mistake:
         keep = emptied(x)  # (batch, 1, 1, time): the last item is all padding
         dead = ~keep.any(-1, keepdim=True)
         weights = score(q, k).masked_fill(~keep & ~dead, -torch.inf).softmax(-1)
-        weights = weights.masked_fill(dead, 0.0)
+        weights = weights * ~dead
         return join(m, weights @ v), weights
 
     def check(run: Run, m: MultiHeadAttention, x: Tensor) -> bool:
@@ -255,14 +255,14 @@ def dead_rows() -> Mistake:
     return Mistake(
         id="dead_rows",
         title="rows that are fully masked",
-        why="softmax of a row of −∞ is 0/0. The NaN is not kept to its item: the gradient of W_v sums "
-        "over all of them, and 0 · NaN is NaN, so that one empty item ruins the step. Zeroing the "
-        "NaN in the output leaves it in the gradient.",
+        why="softmax of a row of −∞ is 0/0. The NaN is not kept to its item: the gradient of W_v "
+        "sums over all of them, and 0 · NaN is NaN, so that one empty item ruins the step. "
+        "Zeroing the NaN in the output leaves it in the gradient.",
         wrong=wrong,
         right=right,
         check=check,
         sign="Output and gradient are finite, with a batch item that is all padding.",
-        fix="weights = s.masked_fill(~keep & ~dead, -inf).softmax(-1).masked_fill(dead, 0.0)",
+        fix="weights = scores.masked_fill(~keep & ~dead, -inf).softmax(-1) * ~dead",
         step="mask",
         mask=emptied,
         seen_in=("pytorch/pytorch#41508", "pytorch/pytorch#196170"),

@@ -48,26 +48,29 @@ class Parts:
     Attributes:
         steps: for x and each step, its axes as lists of atoms, none of size 1.
         since: the first step from which on the atoms hold to the end; 0 where they always do.
+        regroups: the steps whose new axes cut across the old ones.
     """
 
     steps: tuple[Axes, ...]
     since: int
+    regroups: frozenset[int]
 
 
 def parts(shape: Sequence[int], names: Sequence[str], ops: Sequence[Op]) -> Parts:
     """Follows the atoms through a chain."""
     axes = [_axis(size, name) for size, name in zip(shape, names, strict=True)]
     steps = [axes]
-    since = 0
+    regroups: list[int] = []
     for n, op in enumerate(ops, start=1):
         moved = _moved(axes, op)
         if moved is None:
-            since = n
+            regroups.append(n)
             moved = [_axis(size, "") for size in op.shape]
         axes = moved
         _name(axes, op.names)
         steps.append(axes)
-    return Parts(tuple([[_whole(axis) for axis in step] for step in steps]), since)
+    whole = tuple([_whole(axis) for axis in step] for step in steps)
+    return Parts(whole, max(regroups, default=0), frozenset(regroups))
 
 
 def _axis(size: int, name: str) -> list[Atom]:

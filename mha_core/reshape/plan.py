@@ -17,7 +17,7 @@ from mha_core.reshape.pattern import parse_pattern
 from mha_core.reshape.resolve import resolve
 from mha_core.reshape.site import Site
 from mha_core.reshape.values import Item, parse_axes, parse_shape
-from mha_core.reshape.why import blocking, merging
+from mha_core.reshape.why import REGROUPS, blocking, merging
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,9 @@ def plan_chain(chain: str, shape: str, axes: str = "") -> Plan:
     for call in parse_chain(chain, sizes):
         before = (start, names) if not ops else (ops[-1].shape, ops[-1].names)
         op = resolve(Site(chain, call, *before))
-        x = _tried(op, x, Site(chain, call, *before))
         ops.append(op)
+        mixes = len(ops) in parts(start, names, ops).regroups
+        x = _tried(op, x, Site(chain, call, *before), mixes=mixes)
     return Plan(start, names, tuple(ops), None, False, (), parts(start, names, ops))
 
 
@@ -120,21 +121,21 @@ def check_shape(text: str, items: list[Item]) -> None:
         )
 
 
-def _tried(op: Op, x: torch.Tensor, site: Site) -> torch.Tensor:
+def _tried(op: Op, x: torch.Tensor, site: Site, *, mixes: bool) -> torch.Tensor:
     """The step on a tensor without memory: torch checks strides there as it does anywhere."""
     call: Call = site.call
     try:
         made = apply(op, x)
     except RuntimeError as error:
         if op.name in ("view", "unflatten"):
-            raise _not_a_view(op, x, site) from error
+            raise _not_a_view(op, x, site, mixes=mixes) from error
         raise site.fail(f"torch refuses: {str(error).splitlines()[0][:160]}", call) from error
     if tuple(made.shape) != op.shape:
         raise AssertionError(f"{op.code}: {op.shape} expected, torch gives {tuple(made.shape)}")
     return made
 
 
-def _not_a_view(op: Op, x: torch.Tensor, site: Site) -> ReshapeError:
+def _not_a_view(op: Op, x: torch.Tensor, site: Site, *, mixes: bool) -> ReshapeError:
     shape, strides = tuple(x.shape), tuple(x.stride())
     pair = blocking(shape, strides, op.shape)
     why = f". {merging(shape, strides, site.names, pair)}".rstrip(".") if pair else ""
@@ -144,6 +145,6 @@ def _not_a_view(op: Op, x: torch.Tensor, site: Site) -> ReshapeError:
     return site.fail(
         f"torch refuses: view size is not compatible with the strides {strides} of {shape}{why}",
         works=f"Nearest that works: {instead[1]} or {instead[0]}: both copy "
-        f"{math.prod(shape) * ITEM:,} bytes",
+        f"{math.prod(shape) * ITEM:,} bytes{f'. {REGROUPS}'.rstrip('.') if mixes else ''}",
         instead=instead,
     )

@@ -6,7 +6,7 @@ The elements are their own numbers, so that what stands at a place says where it
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import einops
 import numpy as np
@@ -18,7 +18,7 @@ from mha_core.aten import DispatchRecorder
 from mha_core.reshape.ops import Op, apply
 from mha_core.reshape.pattern_of import EinopsCall, einops_call
 from mha_core.reshape.plan import Plan
-from mha_core.reshape.why import reason
+from mha_core.reshape.why import REGROUPS, reason
 
 CORNER = (8, 12)  # rows and columns of the values kept of each step
 
@@ -111,7 +111,10 @@ def run(plan: Plan) -> Run:
             before, y = y, apply(op, y)
             operators = tuple(o.name.removeprefix("aten.") for o in recorder.take())
             with recorder.paused():
-                steps.append(_next(len(steps), op, before, y, names, operators))
+                step = _next(len(steps), op, before, y, names, operators)
+                if step.number in plan.parts.regroups:
+                    step = replace(step, why=f"{step.why} {REGROUPS}")
+                steps.append(step)
             names = op.names
     call = einops_call(plan)
     agrees = None if call is None else _agrees(call, x, y)

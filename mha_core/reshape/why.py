@@ -32,6 +32,12 @@ def blocking(
     return None
 
 
+REGROUPS = (
+    "The new axes cut across the old ones: elements that shared an index no longer do. "
+    "Check that this is meant."
+)
+
+
 def reason(
     op: Op, shape: tuple[int, ...], strides: tuple[int, ...], names: Sequence[str], *, moved: bool
 ) -> str:

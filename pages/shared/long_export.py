@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -15,18 +14,18 @@ from mha_core import MHAConfig
 from mha_core.errors import ConfigError, human_bytes
 from mha_core.export import Selection, disk, file_name
 from mha_core.export import stem as selection_stem
+from mha_core.export.selection import Progress
 from mha_core.export.stream import FORMS, Form, Stream, about
 from pages.shared import downloads, look
 from pages.shared.downloads import Offer, State
-from pages.shared.held import drop, held, hold
+from pages.shared.held import Preparing, drop, held, prepare
 
 # Tensors, heads and batch items -> the streams, of which nothing is computed yet.
 Streams = Callable[[tuple[str, ...], tuple[int, ...], tuple[int, ...]], Sequence[Stream]]
 
-_NOTE = "long_note"
-_ENDED = "The export was ended before it was done, and nothing of it is kept."
-_TELL = 0.2  # seconds between two reports: each is a message to the browser
-_ASK = 2.0  # seconds between two looks at a download that goes on
+_PATIENCE = 0.6  # seconds within which writing shows no progress
+_LOOK = 1.0  # seconds between two looks at what is being written
+_ASK = 2.0  # ... and at a file that waits or is being sent
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class _Order:
     name: str
     size: int
 
-    def write(self, file: IO[bytes], bar: DeltaGenerator) -> None:
-        self.form.write(file, self.streams, self.metadata, _Told(bar))
+    def write(self, file: IO[bytes], progress: Progress) -> None:
+        self.form.write(file, self.streams, self.metadata, progress)
 
 
 def long_export(
@@ -51,31 +50,40 @@ def long_export(
     tokens: Sequence[str] | None = None,
     head: int | None = None,
 ) -> None:
-    """The panel. Call it last: while it writes, the page below it stands still.
+    """The panel. It may stand in a fragment; the page can be used while the file is written.
 
     Args:
         config: of the run; gives the ranges of heads and batch items, and the file its name.
         offered: tensors one can choose, by their names: scores, scaled, masked, weights.
         streams: makes the streams of what was chosen; called at each run, so it computes nothing.
+            Their blocks are asked for in another thread, which may not use Streamlit.
         tokens: one a position.
         head: chosen at first; None for all.
     """
     form, selection = _choose(config, offered, head)
+    said, button, status = st.container(), st.container(), st.container()
+    before = held()
     order: _Order | None = None
-    try:
-        made = _order(config, form, selection, streams, tokens)
-        st.html(look.block(_size_html(made)))
-        disk.check(made.size, disk.folder())
-        order = made
-    except ConfigError as error:
-        st.error(look.safe(str(error)), icon=":material/error:")
-    wanted = st.button(
+    with said:
+        try:
+            made = _order(config, form, selection, streams, tokens)
+            st.html(look.block(_size_html(made)))
+            disk.check(made.size, disk.folder(), freed=0 if before is None else before.room)
+            order = made
+        except ConfigError as error:
+            st.error(look.safe(str(error)), icon=":material/error:")
+    wanted = button.button(
         "Prepare the file", key="w_long_prepare", type="primary", disabled=order is None
     )
-    place = st.empty()
     if wanted and order is not None:
-        _prepare(order, place)
-    _stand(place, order)
+        try:
+            prepare(order.name, order.form.mime, order.size, order.write).wait(_PATIENCE)
+        except ConfigError as error:  # the disk has filled meanwhile
+            said.error(look.safe(str(error)), icon=":material/error:")
+    with status:
+        pace = _pace(held())
+        # Always the same fragment, at whatever pace: a late look finds it.
+        st.fragment(_status, run_every=pace)(pace)
 
 
 def _choose(config: MHAConfig, offered: Sequence[str], head: int | None) -> tuple[Form, Selection]:
@@ -129,44 +137,14 @@ def _size_html(order: _Order) -> str:
     """The size of the file and what is in it, before anything is written."""
     parts = "".join(
         f"<li><b>{html.escape(one.name)}</b> <code>{one.shape}</code> "
-        f"{str(one.dtype).removeprefix('torch.')}, {human_bytes(one.nbytes)}</li>"
+        f"<span>{str(one.dtype).removeprefix('torch.')}</span> "
+        f"<span>{human_bytes(one.nbytes)}</span></li>"
         for one in order.streams
     )
     return (
         f'<div class="long-size"><p><b>{human_bytes(order.size)}</b> '
         f"<span>{order.size:,} bytes, exact values, none pooled</span></p><ul>{parts}</ul></div>"
     )
-
-
-def _prepare(order: _Order, place: DeltaGenerator) -> None:
-    """Writes the file. Any control used meanwhile, Cancel too, ends it at the next report."""
-    drop()
-    st.session_state[_NOTE] = (order.name, "info", _ENDED)
-    with place.container():
-        bar = st.progress(0.0, "starting")
-        st.button("Cancel", key="w_long_cancel")
-    try:
-        hold(order.name, order.form.mime, order.size, lambda file: order.write(file, bar))
-    except ConfigError as error:
-        st.session_state[_NOTE] = (order.name, "error", str(error))
-    else:
-        st.session_state[_NOTE] = None
-
-
-class _Told:
-    """Progress on the page: the share done, and the time left at the pace so far."""
-
-    def __init__(self, bar: DeltaGenerator) -> None:
-        self._bar = bar
-        self._began = self._last = time.monotonic()
-
-    def __call__(self, done: float, what: str) -> None:
-        now = time.monotonic()
-        if now - self._last < _TELL:
-            return
-        self._last = now
-        left = (now - self._began) * (1 - done) / done if done > 0 else 0.0
-        self._bar.progress(min(1.0, done), f"{what}, {_duration(left)} left")
 
 
 def _duration(seconds: float) -> str:
@@ -178,31 +156,50 @@ def _duration(seconds: float) -> str:
     return f"about {seconds / 3600:.1f} h"
 
 
-def _stand(place: DeltaGenerator, order: _Order | None) -> None:
-    """The link, or what has become of the file."""
-    offer = held()
-    note = st.session_state.get(_NOTE)
-    with place.container():
-        if offer is not None and offer.state in (State.READY, State.SENDING):
-            _going_on(offer)
-        elif offer is not None:
-            st.html(look.block(_file_html(offer)))
-        elif note is not None and order is not None and note[0] == order.name:
-            _, kind, text = note
-            show = st.error if kind == "error" else st.info
-            show(look.safe(text), icon=f":material/{kind}:")
+def _pace(file: Preparing | None) -> float | None:
+    """Seconds between two looks at the file, since no click tells; None where nothing changes."""
+    if file is None or file.failure is not None:
+        return None
+    if file.running:
+        return _LOOK
+    waits = file.offer is not None and file.offer.state in (State.READY, State.SENDING)
+    return _ASK if waits else None
 
 
-@st.fragment(run_every=_ASK)
-def _going_on(offer: Offer) -> None:
-    """A file that waits or is being sent: looked at from time to time, since no click tells."""
-    if offer.state not in (State.READY, State.SENDING):
+def _status(pace: float | None) -> None:
+    """How far the file is, or what has become of it."""
+    file = held()
+    if _pace(file) != pace:
         st.rerun()
-    st.html(look.block(_file_html(offer)))
-    if offer.state is State.READY and st.button("Discard", key="w_long_discard", type="tertiary"):
-        drop()
-        st.session_state[_NOTE] = None
-        st.rerun()
+    if file is None:
+        return
+    if file.failure is not None:
+        drop()  # said once
+        raise file.failure
+    if file.running:
+        _writing(file)
+    elif file.error is not None:
+        st.error(look.safe(str(file.error)), icon=":material/error:")
+    elif file.offer is None or file.cancelled:
+        st.info(f"Cancelled: nothing of `{file.name}` is kept.", icon=":material/info:")
+    else:
+        st.html(look.block(_file_html(file.offer)))
+        if file.offer.state is State.READY and st.button(
+            "Discard", key="w_long_discard", type="tertiary"
+        ):
+            drop()
+            st.rerun()
+
+
+def _writing(file: Preparing) -> None:
+    left = file.seconds_left()
+    about = "" if left is None else f", {_duration(left)} left"
+    with st.container(horizontal=True, vertical_alignment="center", key="long_progress"):
+        st.progress(min(1.0, file.share), f"{file.what or 'starting'}{about}")
+        if st.button("Cancel", key="w_long_cancel"):
+            file.give_up()
+            file.wait(_PATIENCE)
+            st.rerun()
 
 
 def _file_html(offer: Offer) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mha_core import maps
 from mha_core.figures.focus_html import Hover, map_html
-from mha_core.figures.mask_grid import MOST_CELLS, Grid, grid_html
+from mha_core.figures.mask_grid import MOST_CELLS, Grid, grid_html, two_tone
 from mha_core.figures.mask_words import cell_text
 from mha_core.figures.text import labels, plural
 from mha_core.maps import HeadMaps, Scaled
@@ -198,9 +198,11 @@ def _forms(keep: Tensor, grid: Grid, lab: Lab) -> None:
     for name, text in texts.items():
         form = FORMS[name]
         shown = convert(keep, "keep", name, dtype=dtype)
-        body = (
-            grid_html(grid, alt=form.title, text=text, small=True) if lab.time <= MOST_CELLS else ""
-        )
+        if lab.time <= MOST_CELLS:
+            body = grid_html(grid, alt=form.title, text=text, small=True)
+        else:  # filled where True, or -inf
+            marked = grid.keep if name == "keep" else ~grid.keep
+            body = two_tone(marked, look.colours(), alt=f"{form.title}: {form.meaning}")
         kind = str(shown.dtype).removeprefix("torch.")
         size = shown.numel() * shown.element_size()
         pieces.append(
@@ -208,7 +210,9 @@ def _forms(keep: Tensor, grid: Grid, lab: Lab) -> None:
             f"<span>{kind}, {size:,} B</span></div>{body}"
             f'<div class="mk-why"><b>{form.meaning}</b><br>{form.used}</div></div>'
         )
-    st.html(look.block(f'<div class="mk-three">{"".join(pieces)}</div>'))
+    # Not st.html, which takes the pictures of large masks out.
+    three = look.block(f'<div class="mk-three">{"".join(pieces)}</div>')
+    look.clickable(three, key="mk_forms", on_pick=lambda _: None)
 
 
 def _text_of(name: str, dtype: torch.dtype) -> Callable[[bool], str]:

@@ -48,10 +48,10 @@ def widget(name: str) -> tuple[str, Callable[[], None]]:
 
 
 def to_query(stored: dict[str, Any]) -> dict[str, str]:
-    """The fields as query parameters: what is typed, and whatever else is not the default."""
+    """The fields as query parameters: what is typed, and whatever was chosen."""
     text = "pattern" if stored["mode"] == "einops" else "chain"
-    names = [text, "shape", *(["axes"] if stored["axes"] else [])]
-    names += [n for n in ("colour", "element", "step") if stored[n] != _DEFAULTS[n]]
+    names = [text, "shape", *(name for name in ("axes", "colour") if stored[name])]
+    names += [name for name in ("element", "step") if stored[name] >= 0]
     return {name: str(stored[name]) for name in names}
 
 

@@ -72,16 +72,19 @@ def measure(panel: Panel, choice: Choice, axis: str) -> None:
 
 def root(choice: Choice, trace: Trace, width: int) -> None:
     """Spread of scores and entropy of weights over d_k, and where this run stands."""
-    own: spread.Spread = runs.derived(choice, ("spread",), lambda: spread.of_trace(trace))
-    found = _spreads(choice)
+    found, own = _spreads(), _own(choice, trace)
     look.section("Why scores are divided by √d_k", "standard normal q and k, drawn and attended")
     st.html(look.block(f'<p class="fp-say">{scaling_words.spread_words(found, own)}</p>'))
     plot.charts(scaling_charts.spread_charts(found, own), key="sc_spread", width=width)
 
 
-def _spreads(choice: Choice) -> list[spread.Spread]:
-    keys = spread.keys_for(choice.config.time)
-    found: list[spread.Spread] = runs.derived(("spreads", keys), (), lambda: spread.spreads(keys))
+def _own(choice: Choice, trace: Trace) -> spread.Spread:
+    own: spread.Spread = runs.derived(choice, ("spread",), lambda: spread.of_trace(trace))
+    return own
+
+
+def _spreads() -> list[spread.Spread]:
+    found: list[spread.Spread] = runs.derived("spreads", (), spread.spreads)
     return found
 
 
@@ -94,7 +97,7 @@ def export(choice: Choice, trace: Trace, axis: str, detail: bool) -> None:
         charts=partial(scaling_charts.charts, axis, formulas, points, detail=detail),
         table=partial(scaling_charts.table, axis, formulas, points),
     )  # fmt: skip
-    found, own = _spreads(choice), spread.of_trace(trace)
+    found, own = _spreads(), _own(choice, trace)
     chart_export(
         choice, "spread", label="Export the spread over d_k",
         title=f"standard normal q and k, {found[0].keys} keys",

@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import Locator, expect
 
 from tests.browser.conftest import Opened
-from tests.browser.driver import App
+from tests.browser.driver import TIMEOUT, App
 
 Point = tuple[float, float]
 
@@ -27,6 +27,17 @@ _WALK = """
 """
 
 
+# Whether the figure is drawn for the width of the page, not squeezed into it.
+_FITS = """
+() => {
+  const main = document.querySelector('[data-testid="stMainBlockContainer"]');
+  const width = main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft);
+  const drawn = document.querySelector(".mem-svg")?.viewBox.baseVal.width;
+  return width - 40 < drawn && drawn <= width + 1;
+}
+"""
+
+
 class Memory:
     """The page, reached as a person reaches it: by its name in the sidebar."""
 
@@ -37,6 +48,7 @@ class Memory:
         expect(self.svg).to_be_visible()
         if size != (1440, 900):
             self.page.set_viewport_size({"width": size[0], "height": size[1]})
+        self.page.wait_for_function(_FITS, timeout=TIMEOUT)
         self.app.settle()
 
     @property
@@ -84,6 +96,13 @@ class Memory:
         """Where the frames of the walk are, and what it has passed on both sides."""
         found = self.page.evaluate(_WALK)
         return None if found is None else ([tuple(one) for one in found["frames"]], found["passed"])
+
+    def walked(self, count: int) -> None:
+        """Waits until a walk has come to an element or beyond it."""
+        self.page.wait_for_function(
+            "count => parseInt(document.querySelector('.mem-say').textContent) >= count",
+            arg=count, timeout=TIMEOUT,
+        )  # fmt: skip
 
     def said_place(self) -> tuple[Sequence[int], int]:
         """Index and offset in the line below the figure."""

@@ -105,7 +105,7 @@ def test_the_walk_steps_plays_and_holds(opened: Opened) -> None:
 
     page.button("4×").click()
     page.button("▶ walk").click()
-    expect(page.say).to_contain_text("15 of 384")
+    page.walked(15)
     page.button("❚❚ pause").click()
     held = page.say.inner_text()
     page.page.wait_for_timeout(600)
@@ -184,11 +184,6 @@ def test_files_are_taken_home(opened: Opened, tmp_path: Path) -> None:
 )
 def test_nothing_hangs_over_the_side(opened: Opened, size: tuple[int, int]) -> None:
     page = Memory(opened, size=size, query={"batch": 3, "time": 40, "d_model": 96, "heads": 12})
-    width = page.page.locator('[data-testid="stMainBlockContainer"]').evaluate(
-        "main => main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft)"
-    )
-    drawn = float(str(page.svg.get_attribute("viewBox")).split()[2])
-    assert width - 40 < drawn <= width + 1  # drawn for this width, not squeezed into it
     assert page.page.evaluate(_OVERFLOW) == [0, 0]
     box = page.svg.bounding_box()
     assert box is not None

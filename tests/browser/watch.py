@@ -15,6 +15,12 @@ _WELCOME = re.compile(
     r"|Stopping\.\.\."
 )
 
+# Nor is this: a fragment that is drawn every so often had its turn once more after the page was
+# drawn without it.
+_LATE = re.compile(
+    r"The fragment with id \w+ does not exist anymore|Couldn't find fragment with id"
+)
+
 
 class Watch:
     """Listens to pages and to the server's log, from now on."""
@@ -58,5 +64,9 @@ class Watch:
             if "Traceback" in page.content():
                 found.append("a traceback on the page")
         written = self._log.read_bytes()[self._from :].decode(errors="replace").splitlines()
-        lines = [line for line in written if line.strip() and not _WELCOME.search(line)]
+        lines = [
+            line
+            for line in written
+            if line.strip() and not (_WELCOME.search(line) or _LATE.search(line))
+        ]
         return found + [f"server log: {line}" for line in lines]

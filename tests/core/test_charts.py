@@ -105,7 +105,7 @@ def test_the_legend_has_a_name_once_and_no_colour_where_they_differ():
         Chart("y", "time", "number", (other, same)),
     ]
     assert [(series.name, series.colour) for series in legend(made)] == [
-        ("a", "muted"), ("b", "batch"),
+        ("b", "batch"), ("a", "muted"),
     ]  # fmt: skip
 
 

@@ -149,6 +149,7 @@ def test_the_summary_says_the_counts():
     assert "1,386 numbers whichever way" in said  # 3·21² and 3·21
     assert "18 parameter tensors instead of 6, 3 times as many" in said
     assert "12 kernels instead of 3; the fused matrix launches 1" in said
+    assert "in float64 by " in said
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 
 from mha_core import MHAConfig, trace_forward
 from mha_core.scaling_charts import spread_charts, spread_table
-from mha_core.spread import D_KS, entropy, keys_for, of_trace, spreads
+from mha_core.spread import D_KS, entropy, of_trace, spreads
 from tests.core.support import config
 
 
@@ -66,11 +66,6 @@ def test_a_runs_own_spread_is_of_its_scores_before_the_mask(causal):
 def test_random_weights_give_scaled_scores_of_about_one():
     trace = trace_forward(MHAConfig(batch=1, time=64, d_model=256, heads=4), profile=False)
     assert of_trace(trace).scaled == pytest.approx(1.0, rel=0.2)
-
-
-@pytest.mark.parametrize(("time", "keys"), [(1, 2), (2, 2), (6, 6), (256, 256), (2048, 256)])
-def test_keys_follow_the_runs_time(time, keys):
-    assert keys_for(time) == keys
 
 
 def test_charts_and_table_are_the_numbers():

@@ -175,7 +175,9 @@ def test_nan_is_told_from_masked(findings):
     assert "faults" not in maps[0][0]
     assert maps[1][0]["faults"] == [0, 1, 2, 3, 4]  # the whole first row
     assert maps[2][0]["faults"] == [0, 1, 2, 3, 4]
-    assert "NaN in 1 of 5 rows, else 1.000" in words(open_one(findings["causal_blind"]))
+    said = words(open_one(findings["causal_blind"]))
+    assert "NaN in 1 of 5 rows, else 1.000" in said
+    assert "Largest change of the output NaN, of the weights NaN." in said
 
 
 def test_maps_of_other_sizes_have_no_difference(findings):

@@ -11,10 +11,13 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from mha_core import attend, masks
+from mha_core import MHAConfig, attend, masks, trace_forward
+from mha_core.inputs import text_input
 from mha_core.mask_lab import build, hugging
+from mha_core.mask_lab.build import MaskSpec
 from mha_core.mask_lab.check import check, compare, kind_of_rows, library_weights, ours
 from mha_core.mask_lab.forms import convert
+from mha_core.mask_lab.lab import lab_of
 from mha_core.mask_lab.words import BERT, GPT2, MHA, words
 from tests.core.support import numpy_attention
 from tests.mask_lab.support import BATCH, HEADS, KINDS, TIME, lab, parts_of, spec
@@ -53,6 +56,23 @@ def test_our_weights_are_those_of_the_book():
                 q[item, head], k[item, head], v[item, head], keep[item, 0].numpy()
             )[1]
             assert np.abs(weights[item, head].numpy() - expected).max() < 1e-14
+
+
+def test_a_part_of_a_run_and_a_text_go_through_every_library():
+    config = MHAConfig(batch=5, time=150, d_model=21, heads=3, dtype="float64")
+    part = lab_of(trace_forward(config))
+    assert part.shape[2] < 150
+    config = MHAConfig(time=3, dtype="float64")
+    text = lab_of(trace_forward(config, x=text_input(config, ("a", "b", "a"))))
+    for at in (part, part.cut(2, 7), text):
+        made = MaskSpec(
+            time_q=at.time, time_k=at.time, causal=True, lengths=(at.time,) * (at.batch - 1) + (2,)
+        )
+        given = words(*parts_of(made), batch=at.batch, heads=at.heads, dtype=at.x.dtype)
+        for one in given:
+            if one.given:
+                found = check(at, build.keep(made), one)
+                assert found.holds, (one.id, found.error)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])

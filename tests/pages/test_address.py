@@ -129,7 +129,10 @@ def test_an_empty_text_is_refused() -> None:
 
 def test_a_text_of_too_many_words_is_refused() -> None:
     at = open_app(input="text", text="word " * 2049)
-    assert "must have at most 2048 words" in said(at)
+    assert "time=2049: must be at most 2048 where every step is kept" in said(at)
+    assert repairs(at) == []
+    at = open_app(input="text", text="word " * 32_769)
+    assert "must have at most 32768 words" in said(at)
 
 
 def test_fields_that_fit_alone_and_not_together_are_refused() -> None:

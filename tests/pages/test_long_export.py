@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -18,11 +19,11 @@ import pytest
 import streamlit as st
 import torch
 from safetensors.torch import load
-from streamlit.runtime.scriptrunner import StopException
 from streamlit.testing.v1 import AppTest
 
 from pages.shared import downloads
 from pages.shared.downloads import Offer, Shelf, State
+from pages.shared.held import Preparing
 from tests.pages.support import pieces, run, said, text
 
 
@@ -39,6 +40,7 @@ def page() -> None:
     from pages.shared.long_export import long_export
 
     config = MHAConfig(batch=2, time=5, d_model=6, heads=3)
+    halfway = st.session_state.get("halfway", lambda: None)
 
     def streams(
         names: tuple[str, ...], heads: tuple[int, ...], items: tuple[int, ...]
@@ -46,7 +48,7 @@ def page() -> None:
         def rows(name: str, item: int, head: int) -> Iterable[Tensor]:
             for query in range(config.time):
                 if query == 3:
-                    st.session_state.get("halfway", lambda: None)()
+                    halfway()
                 yield torch.full((1, 5), len(name) * 1000.0 + item * 100 + head * 10 + query)
 
         if st.session_state.get("refuse"):
@@ -76,13 +78,23 @@ def opened() -> AppTest:
     return run(AppTest.from_function(page, default_timeout=60))
 
 
-def prepare(at: AppTest) -> AppTest:
+def begin(at: AppTest) -> Preparing:
+    """Asks for the file, and returns while it may still be being written."""
     at.button(key="w_long_prepare").click()
+    run(at)
+    found: Preparing = at.session_state["held"]
+    return found
+
+
+def prepare(at: AppTest) -> AppTest:
+    """Asks for the file, and waits until it has been written or has failed."""
+    assert begin(at).wait(60)
     return run(at)
 
 
 def offer(at: AppTest) -> Offer:
-    found: Offer = at.session_state["held"]
+    found: Offer | None = at.session_state["held"].offer
+    assert found is not None
     return found
 
 
@@ -108,7 +120,7 @@ def expected(name: str, items: tuple[int, ...], heads: tuple[int, ...]) -> torch
 
 def test_the_size_is_stated_before_anything_is_written(shelf: Shelf) -> None:
     at = opened()
-    assert "weights (2, 1, 5, 5) float32, 200 B" in text(shown(at, "long-size"))
+    assert "weights (2, 1, 5, 5) float32 200 B" in text(shown(at, "long-size"))
     assert shown(at, "long-file") == ""
     before = stated(at)
     assert len(shelf) == 0
@@ -216,27 +228,144 @@ def files(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
-def raises(error: BaseException) -> Callable[[], None]:
+def raises(error: Exception) -> Callable[[], None]:
     def halfway() -> None:
         raise error
 
     return halfway
 
 
-def test_what_stops_the_script_closes_the_file(files: list[Any], shelf: Shelf) -> None:
+class Gate:
+    """Where the writing stops until it is let on."""
+
+    def __init__(self) -> None:
+        self._reached, self._open = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self._reached.set()
+        assert self._open.wait(60)
+
+    def reached(self) -> None:
+        assert self._reached.wait(60)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    made = Gate()
+    yield made
+    made.open()
+
+
+def halfway(gate: Gate) -> tuple[AppTest, Preparing]:
+    """The panel in the middle of writing."""
     at = opened()
-    at.session_state["halfway"] = raises(StopException())
-    prepare(at)
+    at.session_state["halfway"] = gate
+    file = begin(at)
+    gate.reached()
+    run(at)
+    return at, file
+
+
+def test_how_far_it_is_is_said(gate: Gate, files: list[Any], shelf: Shelf) -> None:
+    at, file = halfway(gate)
+    bar = at.get("progress")[0].proto
+    assert 0 < bar.value < 100
+    assert bar.text.startswith("weights: ")
+    assert " of " in bar.text
+    assert [file.closed for file in files] == [False]
+    gate.open()
+    assert file.wait(60)
+    run(at)
+    assert at.get("progress") == []
+    assert "Download" in shown(at, "long-file")
+    shelf.take_back(offer(at))
+
+
+def test_cancel_closes_the_file(gate: Gate, files: list[Any], shelf: Shelf) -> None:
+    at, file = halfway(gate)
+    at.button(key="w_long_cancel").click()
+    run(at)
+    gate.open()
+    assert file.wait(60)
+    run(at)
+    assert "Cancelled: nothing of" in said(at)
     assert [file.closed for file in files] == [True]
     assert len(shelf) == 0
-    assert "held" not in at.session_state
     at.session_state["halfway"] = lambda: None
-    run(at)
-    assert "was ended before it was done" in said(at)
     prepare(at)
-    assert "ended before" not in said(at)
+    assert "Cancelled" not in said(at)
     assert [file.closed for file in files] == [True, False]
     shelf.take_back(offer(at))
+
+
+def test_another_file_ends_the_writing_of_the_one_before(
+    gate: Gate, files: list[Any], shelf: Shelf
+) -> None:
+    at, first = halfway(gate)
+    at.session_state["halfway"] = lambda: None
+
+    def let_on() -> None:
+        while not first.cancelled:
+            time.sleep(0.01)
+        gate.open()
+
+    threading.Thread(target=let_on, daemon=True).start()
+    prepare(at)
+    assert first.wait(60)
+    assert first.offer is None
+    assert [file.closed for file in files] == [True, False]
+    assert len(shelf) == 1
+    shelf.take_back(offer(at))
+
+
+def test_a_cancel_at_the_very_end_takes_the_file_back(files: list[Any], shelf: Shelf) -> None:
+    at = prepare(opened())
+    file: Preparing = at.session_state["held"]
+    file.give_up()
+    assert [file.closed for file in files] == [True]
+    assert len(shelf) == 0
+    run(at)
+    assert "Cancelled: nothing of" in said(at)
+
+
+def test_a_session_that_goes_ends_the_writing(gate: Gate, files: list[Any], shelf: Shelf) -> None:
+    shelf.grace = 0.05
+    _, file = halfway(gate)
+    st.cache_resource.clear()  # releases what is cached, as the end of a session does its own
+    time.sleep(0.2)
+    gate.open()
+    assert file.wait(60)
+    assert file.cancelled
+    assert [file.closed for file in files] == [True]
+    assert len(shelf) == 0
+
+
+def test_a_session_that_comes_back_finds_it_written(
+    gate: Gate, files: list[Any], shelf: Shelf
+) -> None:
+    shelf.grace = 0.05
+    at, file = halfway(gate)
+    st.cache_resource.clear()
+    run(at)
+    time.sleep(0.2)
+    gate.open()
+    assert file.wait(60)
+    assert [file.closed for file in files] == [False]
+    shelf.take_back(offer(at))
+
+
+def test_a_fault_of_ours_is_not_hidden(files: list[Any], shelf: Shelf) -> None:
+    at = opened()
+    at.session_state["halfway"] = raises(RuntimeError("a fault"))
+    at.button(key="w_long_prepare").click()
+    at.run()
+    assert len(at.exception) == 1
+    assert [file.closed for file in files] == [True]
+    assert len(shelf) == 0
+    run(at)  # and the page goes on
 
 
 def test_a_disk_that_fills_is_said(files: list[Any], shelf: Shelf) -> None:
@@ -259,6 +388,20 @@ def test_a_disk_without_room_is_said_beforehand(
     assert at.button(key="w_long_prepare").disabled
     assert stated(at) > 200  # the size is still there
     assert files == []
+
+
+def test_the_file_before_makes_room_for_the_next(
+    monkeypatch: pytest.MonkeyPatch, shelf: Shelf
+) -> None:
+    at = prepare(opened())
+    size = offer(at).size
+    usage = SimpleNamespace(total=10**12, used=0, free=2**30 + size // 2)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    run(at)
+    assert said(at) == ""
+    downloads.end(shelf.take(offer(at).token), State.SENT)  # type: ignore[arg-type]
+    run(at)
+    assert "the disk has 1.0 GiB free" in said(at)
 
 
 def test_what_does_not_go_is_said(files: list[Any]) -> None:

@@ -83,6 +83,7 @@ def test_every_section_draws_at_every_configuration(section, query):
     shown = "".join(pieces(at))
     assert shown
     assert "<b>one</b>" not in shown
+    assert 'class="mark fails"' not in shown  # no library was refused, and none differs
 
 
 @pytest.mark.parametrize(
@@ -185,6 +186,7 @@ def test_a_mask_too_large_for_cells_is_a_picture_with_its_values():
     assert "mk_grid" not in components(at)
     markup = component(at, "mk_map")["html"]
     assert "data-hover" in markup
+    assert component(at, "mk_forms")["html"].count("data:image/png") == 3
     assert "Cells can be painted up to 16 × 16" in "".join(pieces(at))
 
 

@@ -65,7 +65,12 @@ def test_it_opens_with_heads_split() -> None:
     player = component(at, "flow_chart")
     assert [scene["label"] for scene in player["scenes"]] == ["x", "view", "transpose"]
     assert player["start"] == "s2"
-    assert address(at) == {"pattern": "b t (h d) -> b h t d", "shape": "2, 6, 32", "axes": "h=4"}
+    assert address(at) == {
+        "pattern": "b t (h d) -> b h t d", "shape": "2, 6, 32", "axes": "h=4", "colour": "out1",
+        "element": "117",
+    }  # fmt: skip
+    again = open_page(**address(at))
+    assert component(again, "flow_chart")["rev"] == component(at, "flow_chart")["rev"]
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -205,6 +205,18 @@ def test_names_stand_for_their_sizes_and_name_the_axes() -> None:
     assert done.steps[-1].names == ("b", "h", "t", "d_model//h")
 
 
+def test_heads_merged_without_transposing_back_are_named() -> None:
+    """The shape is right, and the elements are not: the classic silent mistake."""
+    with pytest.raises(ReshapeError, match="cut across the old ones"):
+        plan_chain(VIEW, "2, 6, 32")
+    done = run(plan_chain("view(2, 6, 4, 8).transpose(1, 2).reshape(2, 6, 32)", "2, 6, 32"))
+    assert done.einops is None
+    assert "cut across the old ones" in done.steps[3].why
+    right = run(plan_chain("transpose(1, 2).reshape(2, 6, 32)", "2, 4, 6, 8"))
+    assert right.agrees
+    assert "cut across" not in right.steps[2].why
+
+
 def test_a_chain_that_regroups_has_no_pattern() -> None:
     done = run(plan_chain("view(4, 6).transpose(0, 1)", "6, 4"))
     assert done.einops is None
