@@ -22,7 +22,8 @@ from tests.browser.chromium import chromium_arguments, chromium_path
 ROOT = Path(__file__).parent.parent
 
 # A mark of what is painted: it changes when the page has drawn new values.
-_BARE = "[...document.querySelectorAll('.heatmaplayer image')].map(i => i.href.baseVal).join()"
+BARE_SLIDER = '[data-testid="stSlider"] input'
+BARE = "[...document.querySelectorAll('.heatmaplayer image')].map(i => i.href.baseVal).join()"
 _OURS = """[
   document.querySelector('table.shapes')?.textContent,
   [...document.querySelectorAll('.flow-root .textpoint text')].map(t => t.textContent).join(),
@@ -130,7 +131,6 @@ def open_page(
 def measure(rounds: int = 2, steps: int = 4) -> dict[str, Any]:
     """Medians of interleaved updates: `rounds` seeds, `steps` slider steps each."""
     # Of our page d_model moves up from the default: no run is cached.
-    bare_slider = '[data-testid="stSlider"] input'
     ours_slider = ".st-key-w_d_model input"
     views = {  # address, and the largest ratio allowed
         "default": ("/?batch=2&time=6&d_model=32&heads=4", 2.0),
@@ -149,7 +149,7 @@ def measure(rounds: int = 2, steps: int = 4) -> dict[str, Any]:
             for seed in range(rounds):
                 address = f"{our_url}{query}&seed={seed}"
                 pages = [
-                    ("bare", *open_page(browser, bare_url), bare_slider, _BARE),
+                    ("bare", *open_page(browser, bare_url), BARE_SLIDER, BARE),
                     ("ours", *open_page(browser, address), ours_slider, _OURS),
                 ]
                 for step in range(steps + 1):

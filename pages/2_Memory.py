@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from mha_core import Trace
-from pages.shared import runs
+from pages.shared import look, runs
 from pages.shared.choice import Choice
 from pages.shared.memory_export import code, export
 from pages.shared.memory_section import figure, home_link, refusal, table, view
@@ -27,4 +27,6 @@ def memory(choice: Choice, trace: Trace, width: int) -> None:
 
 choice, error, width = open_run("Memory")
 memory(choice, runs.trace(choice), width)
+# What has changed is sent: the browser paints it before the rest comes.
+look.let_paint()
 sidebar(choice, error)

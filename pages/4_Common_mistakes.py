@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.shared import look
 from pages.shared.choice import Choice
 from pages.shared.mistakes_export import export
 from pages.shared.mistakes_section import heading, mistake_section, side_by_side, table_section
@@ -25,4 +26,6 @@ def mistakes(choice: Choice, width: int) -> None:
 
 choice, error, width = open_run("Common mistakes")
 mistakes(choice, width)
+# What has changed is sent: the browser paints it before the rest comes.
+look.let_paint()
 sidebar(choice, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from mha_core.mask_lab.lab import Lab, lab_of
-from pages.shared import masks_state, runs
+from pages.shared import look, masks_state, runs
 from pages.shared.choice import Choice
 from pages.shared.masks_align import align_section
 from pages.shared.masks_broadcast import broadcast_section
@@ -37,4 +37,6 @@ def masks(choice: Choice, lab: Lab) -> None:
 
 choice, error, _ = open_run("Masks and numbers")
 masks(choice, lab_of(runs.trace(choice)))
+# What has changed is sent: the browser paints it before the rest comes.
+look.let_paint()
 sidebar(choice, error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages.shared import runs, scaling_section
+from pages.shared import look, runs, scaling_section
 from pages.shared.page import open_run
 from pages.shared.sidebar import sidebar
 from pages.shared.step_link import step_link
@@ -12,6 +12,8 @@ axis, detail = scaling_section.controls(choice)
 panel = scaling_section.costs(choice, axis, detail, width)
 trace = runs.trace(choice)
 scaling_section.root(choice, trace, width)
+# What has changed is sent: the browser paints it before the rest comes.
+look.let_paint()
 step_link("scale")
 scaling_section.export(choice, trace, axis, detail)
 scaling_section.code(choice)

@@ -20,5 +20,7 @@ if error is not None:
     st.info("The last reshape that ran is shown.")
 steps_section(run, width)
 flow_section(run, width)
+# What has changed is sent: the browser paints it before the rest comes.
+look.let_paint()
 sidebar(run)
 files(run)

@@ -145,6 +145,8 @@ def _panel(
             "showline": name == "xaxis",
             "linecolor": colours.line,
             "fixedrange": True,
+            # Else Plotly measures every label against its neighbours, and none of ours overlap.
+            "ticklabeloverflow": "allow",
         }
     layout[f"xaxis{suffix}"]["title"] = {"text": chart.x_title, "font": line, "standoff": 6}
     layout[f"xaxis{suffix}"]["showgrid"] = False
@@ -174,7 +176,8 @@ def _panel(
                 "font": {"size": 12, "color": colours.muted},
             }
         )  # fmt: skip
-    traces += [_trace(series, chart, suffix, colours) for series in chart.series]
+    # Every trace costs Plotly time, also one without a point.
+    traces += [_trace(series, chart, suffix, colours) for series in chart.series if series.x]
 
 
 def _note(text: str, x: float, y: float, align: str, ink: str, size: int) -> dict[str, Any]:

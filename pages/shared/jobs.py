@@ -16,7 +16,8 @@ from mha_core.errors import ConfigError
 Progress = Callable[[float], None]
 
 _KEY = "job"
-_GONE = 20.0  # seconds nobody has looked: the browser was closed
+# Seconds nobody has looked: the browser was closed. One in the background looks once a minute.
+_GONE = 150.0
 
 
 class _Ended(Exception):

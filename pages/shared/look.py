@@ -100,15 +100,25 @@ def _variables(c: Palette) -> dict[str, str]:
     }  # fmt: skip
 
 
+_WIDTH = "page_width"  # in the session: a component's own state ends with its page
+
+
 def client() -> int:
     """Dresses the page; returns its width in pixels."""
-    result = _client(
+
+    def reported() -> None:
+        width = st.session_state["client"].get("width")
+        if width:
+            st.session_state[_WIDTH] = int(width)
+
+    known: int | None = st.session_state.get(_WIDTH)
+    _client(
         key="client",
-        data={"palette": _variables(colours())},
+        data={"palette": _variables(colours()), "known": known},
         default={"width": None},
-        on_width_change=lambda: None,
+        on_width_change=reported,
     )
-    return int(result.get("width") or 1040)
+    return known or 1040
 
 
 def block(html: str) -> str:

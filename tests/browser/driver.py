@@ -48,6 +48,25 @@ class App:
             expect(self.page.locator(".st-key-flow_chart .main-svg").first).to_be_attached()
         self.settle()
 
+    def go(self, name: str) -> None:
+        """Another page, by its name in the sidebar, which is opened first where it is closed."""
+        self.settle()
+        link = self.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name)
+        there = re.compile(rf"/{name.replace(' ', '_')}(\?|$)")
+        for _ in range(3):
+            opener = self.page.get_by_test_id("stExpandSidebarButton")
+            if opener.is_visible():
+                opener.click()
+            link.click()
+            try:
+                # A click that comes while the page is being drawn can be lost: as a person would,
+                # it is made once more.
+                expect(self.page).to_have_url(there, timeout=20_000)
+            except AssertionError:
+                continue
+            return
+        raise AssertionError(f"the page {name} does not open")
+
     def settle(self) -> None:
         """Until no run of the script has been going on for a moment."""
         self.page.evaluate("() => { window.__quietSince = undefined; }")

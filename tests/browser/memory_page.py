@@ -44,7 +44,7 @@ class Memory:
     def __init__(self, opened: Opened, *, size: tuple[int, int] = (1440, 900), **how: Any) -> None:
         self.app: App = opened(ready=False, viewport={"width": 1440, "height": 900}, **how)
         self.page = self.app.page
-        self.page.get_by_test_id("stSidebarNav").get_by_role("link", name="Memory").click()
+        self.app.go("Memory")
         expect(self.svg).to_be_visible()
         if size != (1440, 900):
             self.page.set_viewport_size({"width": size[0], "height": size[1]})

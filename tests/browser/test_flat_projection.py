@@ -32,8 +32,7 @@ class Flat:
     def __init__(self, opened: Opened, *, size: tuple[int, int] = (1440, 900), **how: Any) -> None:
         self.app: App = opened(ready=False, viewport={"width": 1440, "height": 900}, **how)
         self.page = self.app.page
-        name = "Flat projection"
-        self.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
+        self.app.go("Flat projection")
         expect(self.page.locator(".fp-facts")).to_be_visible()
         if size != (1440, 900):
             self.page.set_viewport_size({"width": size[0], "height": size[1]})

@@ -41,8 +41,7 @@ class Maps:
     ) -> None:
         self.app: App = opened(query=SIZES | query, **how)
         self.page = self.app.page
-        links = self.page.get_by_test_id("stSidebarNav")
-        links.get_by_role("link", name="Attention heads").click()
+        self.app.go("Attention heads")
         expect(self.pic).to_be_visible()
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.app.settle()

@@ -37,7 +37,7 @@ class Masks:
     def __init__(self, opened: Opened, *, size: tuple[int, int] = (1440, 900), **how: Any) -> None:
         self.app: App = opened(ready=False, viewport={"width": 1440, "height": 900}, **how)
         self.page = self.app.page
-        self.page.get_by_test_id("stSidebarNav").get_by_role("link", name="Masks").click()
+        self.app.go("Masks")
         expect(self.page.locator(".mk-three")).to_be_visible()
         if size != (1440, 900):
             self.page.set_viewport_size({"width": size[0], "height": size[1]})

@@ -34,8 +34,7 @@ class Page:
     def __init__(self, opened: Opened, *, size: tuple[int, int] = (1440, 900), **how: Any) -> None:
         self.app: App = opened(ready=False, viewport={"width": 1440, "height": 900}, **how)
         self.page = self.app.page
-        name = "Common mistakes"
-        self.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
+        self.app.go("Common mistakes")
         expect(self.page.locator("table.mis-list")).to_be_visible()
         if size != (1440, 900):
             self.page.set_viewport_size({"width": size[0], "height": size[1]})

@@ -29,7 +29,7 @@ class Scaling:
     def __init__(self, opened: Opened, *, size: tuple[int, int] = (1440, 900), **how: Any) -> None:
         self.app: App = opened(ready=False, viewport={"width": 1440, "height": 900}, **how)
         self.page = self.app.page
-        self.page.get_by_test_id("stSidebarNav").get_by_role("link", name="Scaling").click()
+        self.app.go("Scaling")
         expect(self.costs.locator(".main-svg").first).to_be_attached()
         if size != (1440, 900):
             self.page.set_viewport_size({"width": size[0], "height": size[1]})

@@ -1,0 +1,37 @@
+"""From page to page by the sidebar: each is drawn for the screen it is on."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Opened
+from tests.browser.driver import TIMEOUT
+
+pytestmark = pytest.mark.browser
+
+# Figures whose width the server draws them for.
+DRAWN = {
+    "Memory": ".mem-svg",
+    "Flat projection": ".plot-root .main-svg",
+    "Scaling": ".plot-root .main-svg",
+    "Reshape playground": ".flow-root .main-svg",
+}
+_FITS = """
+(selector) => {
+  const main = document.querySelector('[data-testid="stMainBlockContainer"]');
+  const room = main.clientWidth - 2 * parseFloat(getComputedStyle(main).paddingLeft);
+  const widths = [...document.querySelectorAll(selector)].map(
+    (svg) => svg.viewBox.baseVal?.width || svg.width.baseVal.value);
+  return widths.length > 0 && widths.every((width) => room - 40 < width && width <= room + 1);
+}
+"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (768, 1024), (1440, 900)])
+def test_a_figure_is_drawn_for_the_page_it_is_on(opened: Opened, width: int, height: int) -> None:
+    app = opened(ready=False, viewport={"width": width, "height": height})
+    for name, figure in DRAWN.items():
+        app.go(name)
+        expect(app.page.locator(figure).first).to_be_attached()
+        app.page.wait_for_function(_FITS, arg=figure, timeout=TIMEOUT)
