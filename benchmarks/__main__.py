@@ -16,6 +16,7 @@ from tabulate import tabulate
 
 from benchmarks import (
     blockwise,
+    lab_update,
     libtorch,
     long_update,
     page_update,
@@ -50,6 +51,7 @@ def main() -> None:
         "C++ against Python": libtorch.measure(),
         "block-wise maps": blockwise.measure(),
         "one update of the page": page_update.measure(),
+        "one update of the laboratory": lab_update.measure(),
         "real models": real_models.measure(),
         "maps against peers": peers.measure(),
         "long maps, an update": long_update.measure(),
@@ -62,7 +64,8 @@ def main() -> None:
     )
     rows = [
         [name, view["bare ms"], view["ours ms"], view["ratio"], view["limit"], view["bytes"]]
-        for name, view in results["one update of the page"].items()
+        for of in ("one update of the page", "one update of the laboratory")
+        for name, view in results[of].items()
     ]
     titles = ["update", "bare ms", "ours ms", "ratio", "limit", "bytes"]
     print(tabulate(rows, titles, tablefmt="github", intfmt=","))

@@ -84,9 +84,12 @@ def zoomable(
     clickable(html, key=key, on_pick=chosen)
 
 
+# In this order: later ones win.
+_SHEETS = ("page", "maps", "memory", "mistakes", "masks", "charts", "reshape", "files")
 # The style sheet comes with the component: registered once, it is not sent again.
 _client = st.components.v2.component(
-    "shape_of_attention_client", js=asset("client.js"), css=asset("style.css"),
+    "shape_of_attention_client", js=asset("client.js"),
+    css="".join(asset(f"style/{name}.css") for name in _SHEETS),
     isolate_styles=False,
 )  # fmt: skip
 
