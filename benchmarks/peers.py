@@ -241,7 +241,7 @@ def _compare(
     }
 
 
-def measure(rounds: tuple[int, ...] = (5, 3, 3)) -> dict[str, Any]:
+def measure(rounds: tuple[int, ...] = (5, 3, 2)) -> dict[str, Any]:
     """Bytes and milliseconds of all, by tokens.
 
     Args:
