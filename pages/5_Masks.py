@@ -31,6 +31,7 @@ SECTIONS = {
 def masks(choice: Choice, lab: Lab) -> None:
     """The choice of a section, and the section: what is chosen in it runs this alone."""
     chosen = masks_state.section(list(SECTIONS))
+    masks_state.own_words(choice)
     SECTIONS[chosen](choice, lab)
     masks_state.home_link(chosen)
 

@@ -85,7 +85,7 @@ def zoomable(
 
 
 # In this order: later ones win.
-_SHEETS = ("page", "maps", "memory", "mistakes", "masks", "charts", "reshape", "files")
+_SHEETS = ("page", "maps", "memory", "mistakes", "masks", "charts", "reshape", "libtorch", "files")
 # The style sheet comes with the component: registered once, it is not sent again.
 _client = st.components.v2.component(
     "shape_of_attention_client", js=asset("client.js"),

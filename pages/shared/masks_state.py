@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -75,6 +76,19 @@ def section(names: list[str]) -> str:
     )
     chosen: str = kept()["section"]
     return chosen
+
+
+def own_words(choice: Choice) -> None:
+    """Says what of the sidebar has no part here, where it is set."""
+    config = choice.config
+    given = {"causal": config.causal, "scale": config.scale is not None,
+             "fill": config.fill != -math.inf, "dropout": config.dropout > 0.0}  # fmt: skip
+    named = [name for name, there in given.items() if there]
+    if named:
+        st.caption(
+            f"Here the mask is the one you build, and nothing else is added to it: the sidebar’s "
+            f"{' and '.join(named)} {'acts' if len(named) == 1 else 'act'} on the other pages."
+        )
 
 
 def home_link(chosen: str) -> None:

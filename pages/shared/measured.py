@@ -53,7 +53,7 @@ def kept(choice: Choice, name: str) -> Kept | None:
     return held[1].get(name)
 
 
-def panel(choice: Choice, name: str, label: str) -> Panel:
+def panel(choice: Choice, name: str, label: str, *, icon: str = "timer") -> Panel:
     """The button; `run` does what it says, once the rest of the page is drawn."""
     place = st.container(
         horizontal=True, vertical_alignment="center", key=f"measure_{name}", gap="small"
@@ -61,7 +61,7 @@ def panel(choice: Choice, name: str, label: str) -> Panel:
     before = kept(choice, name)
     wanted = place.button(
         f"{label} again" if before is not None else label,
-        key=f"w_measure_{name}", icon=":material/timer:",
+        key=f"w_measure_{name}", icon=f":material/{icon}:",
     )  # fmt: skip
     return Panel(place, name, wanted)
 

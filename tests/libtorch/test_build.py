@@ -40,7 +40,7 @@ def test_the_example_runs(program: Path) -> None:
 
 
 def test_it_is_built_once(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "_run", lambda *_: pytest.fail("built again"))
+    monkeypatch.setattr(build, "_run", lambda *_, **__: pytest.fail("built again"))
     assert build.program() == program
 
 
@@ -53,7 +53,7 @@ def test_it_is_built_again_when_a_source_changes(
             (tmp_path / source.name).write_bytes(source.read_bytes())
     monkeypatch.setattr(build, "SOURCES", tmp_path)
     monkeypatch.setattr(build, "FOLDER", tmp_path / "build")
-    monkeypatch.setattr(build, "_run", lambda *command: commands.append(" ".join(command)))
+    monkeypatch.setattr(build, "_run", lambda *command, **_: commands.append(" ".join(command)))
     build.program()
     (tmp_path / "build" / build.PROGRAM).write_bytes(program.read_bytes()[:1])
     assert len(commands) == 2

@@ -352,3 +352,12 @@ def test_every_section_offers_its_files():
             assert names == {"Mask, NPY", "Mask, NPZ", "Mask, JSON", "Figure, SVG"}
         else:
             assert "Table, CSV" in names
+
+
+def test_what_the_sidebar_does_not_do_here_is_said() -> None:
+    def words(at: AppTest) -> list[str]:
+        return [one.value for one in at.caption if "the mask is the one you build" in one.value]
+
+    assert words(open_masks()) == []
+    (said_so,) = words(open_masks(causal=1, scale=0.5))
+    assert said_so.endswith("the sidebar’s causal and scale act on the other pages.")

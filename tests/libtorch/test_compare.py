@@ -1,0 +1,139 @@
+"""The run in view, in C++ and in Python: every step of it, and what is said where they part."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from torch import Tensor
+
+from mha_core import ConfigError, MHAConfig, Trace, trace_forward
+from mha_core.libtorch import build, compare
+from mha_core.libtorch.case import case_of, check_bytes, run_case
+from tests.core.support import randn
+from tests.libtorch.support import runs, same_bits
+
+
+@settings(max_examples=25)
+@given(run=runs())
+def test_a_case_gives_what_the_run_gave(run: tuple[MHAConfig, Tensor | None]) -> None:
+    config, mask = run
+    trace = trace_forward(config, mask=mask, profile=False)
+    found = run_case(case_of(trace))
+    assert list(found) == [step.id for step in trace.steps]
+    assert all(same_bits(found[step.id], trace.tensor(step.id)) for step in trace.steps)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        MHAConfig(),
+        MHAConfig(batch=1, time=9, d_model=21, heads=3, causal=True, bias=False, dtype="float64"),
+        MHAConfig(causal=True, fill=-1e9, scale=0.25, dropout=0.3, seed=4),
+        MHAConfig(dtype="bfloat16", causal=True),
+    ],
+    ids=["default", "causal", "dropout", "half"],
+)
+@pytest.mark.usefixtures("program")
+def test_cpp_gives_every_bit(config: MHAConfig) -> None:
+    trace = trace_forward(config, profile=False)
+    told: list[float] = []
+    found = list(compare.compare(trace, lambda done, _: told.append(done)))
+    assert [one.step for one in found] == [step.id for step in trace.steps]
+    for one in found:
+        assert one.equal, one
+        assert one.largest == 0.0
+        assert one.shape == one.python_shape == trace[one.step].shape
+    assert told == sorted(told)
+
+
+@pytest.mark.usefixtures("program")
+def test_with_a_mask() -> None:
+    trace = trace_forward(MHAConfig(), mask=randn(6, 6, seed=3) > 0, profile=False)
+    assert "mask" in trace
+    assert all(one.equal for one in compare.compare(trace))
+
+
+@pytest.mark.usefixtures("program")
+def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = trace_forward(MHAConfig(causal=True), profile=False)
+
+    def other(case: dict[str, Tensor]) -> dict[str, Tensor]:
+        found = run_case(case)
+        found["softmax"][0, 1, 2, 1] += 0.125
+        found["merge"] = found["merge"][:, :3]
+        return found
+
+    monkeypatch.setattr(compare, "run_case", other)
+    found = {one.step: one for one in compare.compare(trace)}
+    assert not found["softmax"].equal
+    assert found["softmax"].largest == pytest.approx(0.125, abs=1e-7)
+    assert math.isnan(found["merge"].largest)
+    assert found["merge"].shape == (2, 6, 32)
+    assert found["merge"].python_shape == (2, 3, 32)
+    assert all(one.equal for step, one in found.items() if step not in ("softmax", "merge"))
+
+
+def test_where_nothing_can_be_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(build, "FOLDER", tmp_path)
+    monkeypatch.setattr(build, "_compiler", lambda: None)
+    with pytest.raises(ConfigError, match="no C\\+\\+ compiler: install g\\+\\+"):
+        list(compare.compare(trace_forward(MHAConfig(), profile=False)))
+
+
+def test_a_program_that_dies_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    dead = tmp_path / "dead"
+    dead.write_text("#!/bin/sh\necho no such device >&2\nexit 3\n")
+    dead.chmod(0o755)
+    monkeypatch.setattr(build, "program", lambda _report: dead)
+    with pytest.raises(ConfigError, match="no such device"):
+        list(compare.compare(trace_forward(MHAConfig(), profile=False)))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_too_large_is_refused_with_what_fits(causal: bool) -> None:
+    def at(time: int) -> Trace:
+        return trace_forward(MHAConfig(batch=1, time=time, causal=causal), profile=False)
+
+    trace = at(200)
+    made = sum(tensor.nbytes for tensor in run_case(case_of(trace)).values())
+    given_bytes = sum(case_of(trace)[name].nbytes for name in ("x", "W_q.weight", "W_q.bias"))
+    assert made < check_bytes(trace, 2**30) < made + 4 * given_bytes
+    with pytest.raises(ConfigError, match="The largest time that fits is") as error:
+        check_bytes(trace, 1_000_000)
+    (repair,) = error.value.repairs
+    check_bytes(at(repair["time"]), 1_000_000)
+    with pytest.raises(ConfigError):
+        check_bytes(at(repair["time"] + 1), 1_000_000)
+
+
+class Enough(Exception):
+    pass
+
+
+@pytest.mark.usefixtures("program")
+def test_a_build_can_be_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What `report` raises ends the compiler; the next build begins where it was left."""
+    monkeypatch.setattr(build, "FOLDER", tmp_path)
+    processes: list[build.subprocess.Popen[str]] = []
+    popen = build.subprocess.Popen
+
+    def started(_command: object, **how: object) -> object:
+        process = popen(["sh", "-c", "echo '[ 40%] Building x.cpp.o'; sleep 600"], **how)
+        processes.append(process)
+        return process
+
+    monkeypatch.setattr(build.subprocess, "Popen", started)
+    told: list[tuple[float, str]] = []
+
+    def report(done: float, what: str) -> None:
+        told.append((done, what))
+        if done > 0.0 and told.count((done, what)) > 1:
+            raise Enough
+
+    with pytest.raises(Enough):
+        build.program(report)
+    assert told[-1] == (0.4, "compiling x.cpp")
+    assert processes[0].wait(10) != 0
