@@ -25,7 +25,7 @@ lint: $(VENV)/dev.done
 unit: $(VENV)/dev.done compiler
 	$(BIN)/pytest -m "not browser"
 
-browser: $(VENV)/dev.done chromium
+browser: $(VENV)/dev.done chromium compiler
 	$(BIN)/pytest -m browser
 
 # One command, every figure of benchmarks/README.md.
