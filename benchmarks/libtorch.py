@@ -1,10 +1,14 @@
-"""The C++ forward against the Python one: the same module, input and threads, in turn."""
+"""The C++ forward against the Python one: the same module, input and threads, in turn.
+
+Each runs in a process of its own that does a forward whenever it is asked, and times it.
+"""
 
 from __future__ import annotations
 
-import gc
+import os
 import statistics
 import subprocess
+import sys
 import time
 from typing import Any
 
@@ -20,19 +24,21 @@ SIZES: dict[str, MHAConfig] = {
     "(2, 128, 256), h 8": MHAConfig(batch=2, time=128, d_model=256, heads=8),
     "(2, 512, 512), h 8": MHAConfig(batch=2, time=512, d_model=512, heads=8),
 }
-WARM = 5
+WARM = 10
+_REST = 0.01  # seconds between two
 
 
 class Forward:
-    """The C++ program, which times a forward whenever it is asked."""
+    """A process that times a forward whenever it is asked."""
 
-    def __init__(self, config: MHAConfig) -> None:
+    def __init__(self, command: list[str], config: MHAConfig) -> None:
         sizes = {"batch": config.batch, "time": config.time, "d-model": config.d_model,
                  "heads": config.heads, "threads": torch.get_num_threads()}  # fmt: skip
         options = [part for name, size in sizes.items() for part in (f"--{name}", str(size))]
+        # Threads that wait must sleep: else those of the one spin in the time of the other.
         self._process = subprocess.Popen(
-            [build.program(), "time", *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True,
+            [*command, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"OMP_WAIT_POLICY": "passive"},
         )  # fmt: skip
 
     def milliseconds(self) -> float:
@@ -40,6 +46,7 @@ class Forward:
         pipes = self._process
         assert pipes.stdin is not None
         assert pipes.stdout is not None
+        time.sleep(_REST)
         pipes.stdin.write("\n")
         pipes.stdin.flush()
         return float(pipes.stdout.readline())
@@ -56,27 +63,19 @@ def measure(pairs: int = 101) -> dict[str, Any]:
 
 
 def _compare(config: MHAConfig, pairs: int) -> dict[str, Any]:
-    module, x = build_module(config), random_input(config)
-    forward = Forward(config)
-
-    def python() -> float:
-        with torch.no_grad():
-            start = time.perf_counter()
-            module(x)
-            return 1e3 * (time.perf_counter() - start)
-
-    times: dict[str, list[float]] = {"C++": [], "Python": []}
-    gc.disable()  # as timeit does
+    forwards = {
+        "C++": Forward([str(build.program()), "time"], config),
+        "Python": Forward([sys.executable, "-m", "benchmarks.libtorch"], config),
+    }
+    times: dict[str, list[float]] = {name: [] for name in forwards}
     for pair in range(pairs + WARM):
-        took = {}
         # Turn about which goes first.
-        for name in ("C++", "Python") if pair % 2 else ("Python", "C++"):
-            took[name] = forward.milliseconds() if name == "C++" else python()
-        if pair >= WARM:
-            for name, value in took.items():
-                times[name].append(value)
-    gc.enable()
-    forward.close()
+        for name in sorted(forwards, reverse=pair % 2 == 1):
+            took = forwards[name].milliseconds()
+            if pair >= WARM:
+                times[name].append(took)
+    for forward in forwards.values():
+        forward.close()
     ratios = [one / other for one, other in zip(times["C++"], times["Python"], strict=True)]
     return {
         "C++ ms": round(statistics.median(times["C++"]), 3),
@@ -86,6 +85,19 @@ def _compare(config: MHAConfig, pairs: int) -> dict[str, Any]:
     }
 
 
+def _python(arguments: list[str]) -> None:
+    """A forward for every line on standard input, as `mha_libtorch time` does."""
+    names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
+    sizes = dict(zip(names, map(int, arguments[1::2]), strict=True))
+    torch.set_num_threads(sizes.pop("threads"))
+    config = MHAConfig(**sizes)
+    module, x = build_module(config), random_input(config)
+    with torch.no_grad():
+        for _ in sys.stdin:
+            start = time.perf_counter()
+            module(x)
+            print(1e3 * (time.perf_counter() - start), flush=True)
+
+
 if __name__ == "__main__":
-    for size, found in measure().items():
-        print(size, found)
+    _python(sys.argv[1:])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.shared import look, reshape_state
-from pages.shared.page import NAME
+from pages.shared.page import ICON, NAME
 from pages.shared.reshape_editor import editor, sidebar
 from pages.shared.reshape_section import files, flow_section, steps_section
 
-st.set_page_config(page_title=f"Reshape playground · {NAME}", page_icon="◩", layout="wide")
+st.set_page_config(page_title=f"Reshape playground · {NAME}", page_icon=ICON, layout="wide")
 width = look.client()
 run, error = reshape_state.resolve()
 editor(error)

@@ -124,6 +124,8 @@ def _files(trace: Trace, case: State, expected: State) -> Iterator[tuple[str, by
     tolerance = TOLERANCE[config.torch_dtype]
     yield "parity.cmake", _PARITY.format(tolerance=tolerance).encode()
     options = f"--heads {config.heads}" + (" --causal" if config.causal else "")
+    options += "" if config.scale is None else f" --scale {config.scale}"
+    options += "" if config.fill == float("-inf") else f" --fill {config.fill}"
     run = (
         f"d_model {config.d_model}, {config.heads} heads, on an input of batch {config.batch} and "
         f"time {config.time}{', causal' if config.causal else ''}, {config.dtype}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import streamlit as st
 
@@ -14,6 +15,8 @@ from pages.shared.sidebar import resolve, sidebar
 from pages.shared.uploads import Waiting
 
 NAME = "The Shape of Attention"
+# A picture: for a sign that is no emoji the browser would fetch the whole page at every run.
+ICON = Path(__file__).parent / "icon.png"
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def open_page(
         long: the page shows maps of any time.
     """
     name = f"{title} · {NAME}" if title else NAME
-    st.set_page_config(page_title=name, page_icon="◩", layout="wide")
+    st.set_page_config(page_title=name, page_icon=ICON, layout="wide")
     width = look.client()
     choice, error = resolve(check, long=long)
     if choice is None:
