@@ -87,10 +87,12 @@ def _compare(config: MHAConfig, pairs: int) -> dict[str, Any]:
 
 def _python(arguments: list[str]) -> None:
     """A forward for every line on standard input, as `mha_libtorch time` does."""
-    names = [name.removeprefix("--").replace("-", "_") for name in arguments[::2]]
-    sizes = dict(zip(names, map(int, arguments[1::2]), strict=True))
-    torch.set_num_threads(sizes.pop("threads"))
-    config = MHAConfig(**sizes)
+    sizes = dict(zip(arguments[::2], map(int, arguments[1::2]), strict=True))
+    torch.set_num_threads(sizes["--threads"])
+    config = MHAConfig(
+        batch=sizes["--batch"], time=sizes["--time"], d_model=sizes["--d-model"],
+        heads=sizes["--heads"],
+    )  # fmt: skip
     module, x = build_module(config), random_input(config)
     with torch.no_grad():
         for _ in sys.stdin:

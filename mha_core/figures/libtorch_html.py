@@ -86,7 +86,7 @@ def _apart(one: Difference) -> str:
 
 
 def _code(language: str, lines: Sequence[Lines]) -> str:
-    statements = "\n".join(html.escape(line.statement, quote=False) for line in lines)
+    statements = "".join(_wrapped(line.statement) for line in lines)
     # q, k and v call the same one.
     helpers = {name: body for line in lines for name, body in line.helpers}
     shown = "".join(_helper(name, body) for name, body in helpers.items())
@@ -96,12 +96,20 @@ def _code(language: str, lines: Sequence[Lines]) -> str:
     )
 
 
+def _wrapped(code: str) -> str:
+    """Each line a block of its own, so that what does not fit goes on further in."""
+    return "".join(
+        f"<span>{html.escape(line, quote=False).replace('-&gt;', '<b>-&gt;</b>')}\n</span>"
+        for line in code.splitlines()
+    )
+
+
 def _helper(name: str, body: str) -> str:
-    code = html.escape(body, quote=False)
+    code = _wrapped(body)
     count = len(body.splitlines())
     if count <= _SHORT:
         return (
-            f'<pre class="lt-code lt-helper"><code><i>{html.escape(name)}:</i>\n{code}</code></pre>'
+            f'<pre class="lt-code lt-helper"><code><i>{html.escape(name)}:\n</i>{code}</code></pre>'
         )
     return (
         f'<details class="lt-more"><summary>{html.escape(name)}, {count} lines</summary>'

@@ -202,9 +202,10 @@ def _progress(line: str, before: tuple[float, str]) -> tuple[float, str]:
 def _end(process: subprocess.Popen[str]) -> None:
     """The compilers that it has started too."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        for one in (*psutil.Process(process.pid).children(recursive=True), process):
+        for child in psutil.Process(process.pid).children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
+                child.kill()
+    process.kill()
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import pandas as pd
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -69,6 +70,12 @@ def compare(trace: Trace, report: Report = unreported) -> Iterator[Difference]:
     for step in STEPS:
         if step in python:
             yield _difference(step, found.get(step), python[step])
+
+
+def csv(differences: Sequence[Difference]) -> str:
+    """A row a step."""
+    frame = pd.DataFrame([asdict(one) for one in differences])
+    return str(frame.to_csv(index=False))
 
 
 def _run(program: Path, case: dict[str, Tensor], folder: Path) -> dict[str, Tensor]:

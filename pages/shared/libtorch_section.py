@@ -21,7 +21,7 @@ from pages.shared.choice import Choice
 from pages.shared.measured import Panel
 
 NAME = "libtorch"
-_WEIGHTS = {"safetensors": "application/octet-stream", "pt": "application/octet-stream"}
+_BYTES = "application/octet-stream"
 _FILES = ("multi_head_attention.h", "multi_head_attention.cpp", "masks.cpp", "CMakeLists.txt")
 
 
@@ -83,11 +83,19 @@ def take_home(choice: Choice, trace: Trace) -> None:
                 file_name=name, mime="application/zip", key="lt_project", on_click="ignore",
                 type="primary", icon=":material/folder_zip:",
             )  # fmt: skip
-        for form, mime in _WEIGHTS.items():
+        for form in ("safetensors", "pt"):
             st.download_button(
                 f"Weights, .{form}", partial(_weights, trace, form),
-                file_name=file_name(config, "weights", form, tokens=choice.tokens), mime=mime,
+                file_name=file_name(config, "weights", form, tokens=choice.tokens), mime=_BYTES,
                 key=f"lt_weights_{form}", on_click="ignore", icon=":material/download:",
+            )  # fmt: skip
+        differences = _differences(choice)
+        if differences:
+            st.download_button(
+                "Differences, CSV", compare.csv(differences),
+                file_name=file_name(config, "cpp_differences", "csv", tokens=choice.tokens),
+                mime="text/csv", key="lt_differences", on_click="ignore",
+                icon=":material/download:",
             )  # fmt: skip
     st.code(
         f"unzip {file_name(config, 'libtorch_project', 'zip', tokens=choice.tokens)}\n"
@@ -98,7 +106,7 @@ def take_home(choice: Choice, trace: Trace) -> None:
     st.caption(
         "It needs a C++17 compiler, CMake and a LibTorch, the one inside pip’s torch or another "
         "(-DCMAKE_PREFIX_PATH). Weights travel back too: `mha_libtorch weights seeded.pt` writes a "
-        "file that the source “weights from a file” reads."
+        "file that the source “your weights” reads."
     )
 
 

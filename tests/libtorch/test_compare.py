@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from pathlib import Path
 
@@ -47,6 +49,9 @@ def test_cpp_gives_every_bit(config: MHAConfig) -> None:
         assert one.largest == 0.0
         assert one.shape == one.python_shape == trace[one.step].shape
     assert told == sorted(told)
+    rows = list(csv.DictReader(io.StringIO(compare.csv(found))))
+    assert [row["step"] for row in rows] == [one.step for one in found]
+    assert {(row["largest"], row["equal"]) for row in rows} == {("0.0", "True")}
 
 
 @pytest.mark.usefixtures("program")
