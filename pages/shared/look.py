@@ -110,9 +110,10 @@ def client() -> int:
     """Dresses the page; returns its width in pixels."""
 
     def reported() -> None:
-        width = st.session_state["client"].get("width")
-        if width:
-            st.session_state[_WIDTH] = int(width)
+        # Of a page that was left at the same moment nothing is there any more.
+        told = st.session_state.get("client")
+        if told and told.get("width"):
+            st.session_state[_WIDTH] = int(told["width"])
 
     known: int | None = st.session_state.get(_WIDTH)
     _client(

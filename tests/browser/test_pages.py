@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -35,3 +37,16 @@ def test_a_figure_is_drawn_for_the_page_it_is_on(opened: Opened, width: int, hei
         app.go(name)
         expect(app.page.locator(figure).first).to_be_attached()
         app.page.wait_for_function(_FITS, arg=figure, timeout=TIMEOUT)
+
+
+def test_a_page_is_left_as_its_width_changes(opened: Opened) -> None:
+    """The report of the page that is left arrives with the call for the next one."""
+    app = opened(ready=False)
+    for turn, name in enumerate([*DRAWN, "Masks", *DRAWN]):
+        width = 1100 + 100 * (turn % 3)
+        app.page.set_viewport_size({"width": width, "height": 900})
+        app.page.wait_for_timeout(60 + 30 * turn)  # it is reported 120 ms after
+        app.page.get_by_test_id("stSidebarNav").get_by_role("link", name=name).click()
+        expect(app.page).to_have_url(re.compile(name.replace(" ", "_")))
+    app.settle()
+    app.page.wait_for_function(_FITS, arg=DRAWN[name], timeout=TIMEOUT)
