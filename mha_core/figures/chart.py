@@ -176,8 +176,9 @@ def _panel(
                 "font": {"size": 12, "color": colours.muted},
             }
         )  # fmt: skip
-    # Every trace costs Plotly time, also one without a point.
-    traces += [_trace(series, chart, suffix, colours) for series in chart.series if series.x]
+    # Every trace costs Plotly time, also one without a point; without any a panel has no axes.
+    there = [series for series in chart.series if series.x] or chart.series[:1]
+    traces += [_trace(series, chart, suffix, colours) for series in there]
 
 
 def _note(text: str, x: float, y: float, align: str, ink: str, size: int) -> dict[str, Any]:
