@@ -26,6 +26,11 @@ _SETTLED = """
 }
 """
 
+_OVERFLOW = """
+() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
+  .map((part) => part.scrollWidth - part.clientWidth)
+"""
+
 expect.set_options(timeout=TIMEOUT)
 
 
@@ -220,6 +225,11 @@ class App:
     def labels(self, side: str) -> list[str]:
         """The labels of the map in focus: side "x" or "y"."""
         return self.page.locator(f".heads .map .{side}lab span").all_text_contents()
+
+    def overflow(self) -> list[int]:
+        """Pixels by which the page and its column hang over the side."""
+        found: list[int] = self.page.evaluate(_OVERFLOW)
+        return found
 
     def hover(self, query: int, key: int, *, time: int) -> str:
         """What the map in focus tells of a cell."""

@@ -20,11 +20,6 @@ from tests.browser.driver import App, picture
 
 pytestmark = pytest.mark.browser
 
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
-
 
 class Flat:
     """The page, reached as a person reaches it: by its name in the sidebar."""
@@ -153,7 +148,7 @@ def test_files_come_home(opened: Opened, tmp_path: Path) -> None:
 )
 def test_nothing_hangs_over_the_side(opened: Opened, size: tuple[int, int]) -> None:
     flat = Flat(opened, size=size, query={"d_model": 128, "heads": 64})
-    assert flat.page.evaluate(_OVERFLOW) == [0, 0]
+    assert flat.app.overflow() == [0, 0]
     for part in (".fp-figures", ".fp-three", ".fp-lesson", ".plot-root"):
         box = flat.page.locator(part).first.bounding_box()
         assert box is not None

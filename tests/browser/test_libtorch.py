@@ -19,11 +19,6 @@ from tests.libtorch.compiler import left_out
 
 pytestmark = pytest.mark.browser
 
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
-
 
 class LibTorch:
     """The page, reached as a person reaches it: by its name in the sidebar."""
@@ -85,7 +80,7 @@ def test_the_project_comes_home(opened: Opened, tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [(390, 844), (1024, 768), (1920, 1080)], ids=str)
 def test_nothing_hangs_over_the_side(opened: Opened, size: tuple[int, int], scheme: str) -> None:
     page = LibTorch(opened, size=size, color_scheme=scheme)
-    assert page.page.evaluate(_OVERFLOW) == [0, 0]
+    assert page.app.overflow() == [0, 0]
     for code in page.page.locator("pre.lt-code").all()[:12]:
         box = code.bounding_box()
         assert box is not None

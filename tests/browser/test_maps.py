@@ -22,10 +22,6 @@ from tests.browser.driver import App
 pytestmark = pytest.mark.browser
 
 SIZES: dict[str, Any] = {"batch": 1, "time": 200, "d_model": 32, "heads": 4}
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
 
 
 class Maps:
@@ -207,4 +203,4 @@ def test_exact_weights_and_a_sheet_are_taken_home(opened: Opened) -> None:
 def test_nothing_overflows(opened: Opened, size: tuple[int, int], scheme: str) -> None:
     maps = Maps(opened, {}, size=size, color_scheme=scheme)
     maps.shape(67, 67)
-    assert maps.page.evaluate(_OVERFLOW) == [0, 0]
+    assert maps.app.overflow() == [0, 0]

@@ -25,11 +25,6 @@ SECTIONS = ("Build", "Convert", "Broadcast", "Tq ≠ Tk", "Fill and NaN", "Scale
 # What each section draws last.
 DRAWN = (".mk-three", ".mk-cards", ".mk-tries", ".mk-decode svg", ".mk-strip", ".mk-charts svg")
 
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
-
 
 class Masks:
     """The page, reached as a person reaches it: by its name in the sidebar."""
@@ -193,4 +188,4 @@ def test_nothing_hangs_over_the_side(opened: Opened, size: tuple[int, int], sche
     page = Masks(opened, size=size, color_scheme=scheme)
     for name in SECTIONS:
         page.section(name)
-        assert page.page.evaluate(_OVERFLOW) == [0, 0], name
+        assert page.app.overflow() == [0, 0], name

@@ -18,11 +18,6 @@ from tests.browser.memory_page import Memory
 
 pytestmark = pytest.mark.browser
 
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
-
 
 def expect_element(page: Memory, step: str, element: Element, key: int = 0) -> None:
     """The table and the line below the figure say where the element really is."""
@@ -184,7 +179,7 @@ def test_files_are_taken_home(opened: Opened, tmp_path: Path) -> None:
 )
 def test_nothing_hangs_over_the_side(opened: Opened, size: tuple[int, int]) -> None:
     page = Memory(opened, size=size, query={"batch": 3, "time": 40, "d_model": 96, "heads": 12})
-    assert page.page.evaluate(_OVERFLOW) == [0, 0]
+    assert page.app.overflow() == [0, 0]
     box = page.svg.bounding_box()
     assert box is not None
     assert box["x"] >= 0

@@ -22,11 +22,6 @@ from tests.browser.driver import App
 
 pytestmark = pytest.mark.browser
 
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
-
 
 class Page:
     """The page, reached as a person reaches it: by its name in the sidebar."""
@@ -176,7 +171,7 @@ def test_nothing_hangs_over_the_side(opened: Opened, size: tuple[int, int], sche
     page = Page(opened, size=size, color_scheme=scheme, query={"time": 12, "causal": 1})
     page.choose("polarity")
     page.app.settle()
-    assert page.page.evaluate(_OVERFLOW) == [0, 0]
+    assert page.app.overflow() == [0, 0]
     for part in (
         ".mis-title",
         ".mis-code",

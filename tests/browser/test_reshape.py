@@ -21,10 +21,6 @@ from tests.browser.flow import Flow
 
 pytestmark = pytest.mark.browser
 
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
 
 # Drawn again for the width it has: nothing of the flow is beyond its box.
 _FITS = """
@@ -218,7 +214,7 @@ def test_it_fits_every_screen(opened: Opened, width: int, height: int, scheme: s
     page.app.settle()
     expect(page.flow.points().first).to_be_attached()
     page.page.wait_for_function(_FITS, timeout=TIMEOUT)
-    assert all(over <= 1 for over in page.page.evaluate(_OVERFLOW))
+    assert all(over <= 1 for over in page.app.overflow())
 
 
 def test_the_home_page_is_as_it_was_after_a_visit(opened: Opened) -> None:

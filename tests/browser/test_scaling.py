@@ -17,11 +17,6 @@ from tests.browser.driver import App
 
 pytestmark = pytest.mark.browser
 
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
-
 
 class Scaling:
     """The page, reached as a person reaches it: by its name in the sidebar."""
@@ -142,7 +137,7 @@ def test_files_come_home(opened: Opened, tmp_path: Path) -> None:
 )
 def test_nothing_hangs_over_the_side(opened: Opened, size: tuple[int, int], scheme: str) -> None:
     scaling = Scaling(opened, size=size, color_scheme=scheme)
-    assert scaling.page.evaluate(_OVERFLOW) == [0, 0]
+    assert scaling.app.overflow() == [0, 0]
     for part in (".st-key-sc_costs .plot-root", ".st-key-sc_spread .plot-root", ".chart-legend"):
         box = scaling.page.locator(part).first.bounding_box()
         assert box is not None

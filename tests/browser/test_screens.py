@@ -11,11 +11,6 @@ from tests.browser.driver import App, picture
 
 pytestmark = pytest.mark.browser
 
-_OVERFLOW = """
-() => [document.scrollingElement, document.querySelector('[data-testid="stMain"]')]
-  .map((part) => part.scrollWidth - part.clientWidth)
-"""
-
 
 def luminance(rgb: np.ndarray) -> np.ndarray:
     """0 to 255, as the eye weighs the three."""
@@ -42,7 +37,7 @@ def test_nothing_hangs_over_the_side(opened: Opened, size: tuple[int, int]) -> N
     for part in ("table.shapes", ".lesson", ".st-key-flow_chart", ".tiles", ".heads .map .pic"):
         expect(app.page.locator(part)).to_be_visible()
     expect(app.page.locator(".proofs .proof")).to_have_count(4)
-    assert app.page.evaluate(_OVERFLOW) == [0, 0]
+    assert app.overflow() == [0, 0]
     for part in (".glance", ".lesson", ".heads .map", ".proofs"):
         box = app.page.locator(part).first.bounding_box()
         assert box is not None
