@@ -1,10 +1,18 @@
 #include "arguments.h"
 
 #include <charconv>
+#include <limits>
+#include <locale>
+#include <sstream>
 
 #include "words.h"
 
 namespace mha {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
 
 Arguments::Arguments(
     const std::vector<std::string>& given,
@@ -79,10 +87,16 @@ double Arguments::number(const std::string& name, double otherwise) const {
     return otherwise;
   }
   const auto given = text(name);
+  // Not from_chars, which many standard libraries have for integers alone; nor strtod, which reads
+  // with the comma of the user's language.
+  std::istringstream read(given);
+  read.imbue(std::locale::classic());
   double value = 0.0;
-  const char* end = given.data() + given.size();
-  const auto read = std::from_chars(given.data(), end, value);
-  if (read.ec != std::errc() || read.ptr != end) {
+  if (given == "inf" || given == "-inf") {
+    value = given[0] == '-' ? -kInfinity : kInfinity;
+  } else if (
+      !(read >> std::noskipws >> value) ||
+      read.peek() != std::istringstream::traits_type::eof()) {
     throw Refused("argument " + name + ": must be a number, not " + quoted(given));
   }
   return value;

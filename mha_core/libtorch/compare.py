@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -23,6 +24,7 @@ from mha_core.trace import Trace
 
 LIMIT = 2**29  # bytes of the tensors that are written for C++ and read back
 _BUILT = 0.9  # share of the progress
+_LOOK = 0.25  # seconds between two reports
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,17 @@ def compare(trace: Trace, report: Report = unreported) -> Iterator[Difference]:
     Raises:
         ConfigError: the tensors are too large, nothing can be built here, or the program refuses.
     """
-    check_bytes(trace, LIMIT)
+    # Both sides hold what is written and read, and the differences are taken in float64.
+    check_bytes(trace, min(LIMIT, psutil.virtual_memory().available // 12))
     try:
         program = build.program(lambda done, what: report(_BUILT * done, what))
     except build.BuildError as error:
-        log = build.FOLDER / build.LOG
-        works = f"What the compiler said is in {log}" if log.exists() else ""
-        words = str(error).splitlines()
-        raise ConfigError("C++ module", words[-1], "cannot be built here", works=works) from error
+        raise ConfigError("C++ module", error.reason, "cannot be built here") from error
     report(_BUILT, "running both")
     case = case_of(trace)
     python = run_case(case)
     with tempfile.TemporaryDirectory() as folder:
-        found = _run(program, case, Path(folder))
+        found = _run(program, case, Path(folder), report)
     for step in STEPS:
         if step in python:
             yield _difference(step, found.get(step), python[step])
@@ -78,16 +78,27 @@ def csv(differences: Sequence[Difference]) -> str:
     return str(frame.to_csv(index=False))
 
 
-def _run(program: Path, case: dict[str, Tensor], folder: Path) -> dict[str, Tensor]:
+def _run(program: Path, case: dict[str, Tensor], folder: Path, report: Report) -> dict[str, Tensor]:
     given, made = folder / "case.safetensors", folder / "result.safetensors"
     save_file(case, given)
-    done = subprocess.run(
+    with subprocess.Popen(
         [program, "serve", "--threads", str(torch.get_num_threads())],
-        input=f"{given}\t{made}\n", capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    answer = done.stdout.strip()
-    if answer != "ok":
-        why = answer.removeprefix("error ") or done.stderr.strip()[-200:] or "nothing"
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        sent: str | None = f"{given}\t{made}\n"
+        while True:
+            try:
+                answer, said = process.communicate(sent, timeout=_LOOK)
+                break
+            except subprocess.TimeoutExpired:
+                sent = None  # it has it
+            try:
+                report(_BUILT, "running both")
+            except BaseException:
+                process.kill()
+                raise
+    if answer.strip() != "ok":
+        why = answer.strip().removeprefix("error ") or said.strip()[-200:] or "nothing"
         raise ConfigError("C++ program", why, "ended without a result")
     return load_file(made)
 
@@ -97,7 +108,13 @@ def _difference(step: str, cpp: Tensor | None, python: Tensor) -> Difference:
         shape = () if cpp is None else tuple(cpp.shape)
         return Difference(step, shape, tuple(python.shape), math.nan, equal=False)
     bits = torch.equal(cpp.contiguous().view(torch.uint8), python.contiguous().view(torch.uint8))
+    gaps = [] if bits else [_gap(*item) for item in zip(cpp, python, strict=True)]
+    largest = math.nan if any(map(math.isnan, gaps)) else max(gaps, default=0.0)
+    return Difference(step, tuple(cpp.shape), tuple(python.shape), largest, equal=bits)
+
+
+def _gap(cpp: Tensor, python: Tensor) -> float:
+    """The largest difference in one batch item."""
     # Equal infinities differ by nothing, though their difference is NaN.
     gap = (cpp.double() - python.double()).abs().masked_fill(cpp == python, 0.0)
-    largest = 0.0 if bits or gap.numel() == 0 else float(gap.max())
-    return Difference(step, tuple(cpp.shape), tuple(python.shape), largest, equal=bits)
+    return float(gap.max())

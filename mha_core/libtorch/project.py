@@ -38,7 +38,7 @@ _README = """\
 
 ```bash
 cmake -S . -B build        # with the torch of `python`; else -DCMAKE_PREFIX_PATH=/path/to/libtorch
-cmake --build build --parallel
+cmake --build build --parallel 2
 ctest --test-dir build --output-on-failure
 ```
 

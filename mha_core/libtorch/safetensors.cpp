@@ -179,9 +179,10 @@ std::string to_safetensors(const State& state) {
   header += "}";
   header.append((8 - header.size() % 8) % 8, ' ');
   const uint64_t length = header.size();
-  std::string bytes(sizeof length, '\0');
-  std::memcpy(bytes.data(), &length, sizeof length);
-  return bytes + header + data;
+  std::string bytes;
+  bytes.reserve(sizeof length + header.size() + data.size());
+  bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
+  return std::move(bytes.append(header).append(data));
 }
 
 }  // namespace mha

@@ -50,7 +50,7 @@ def _differences(choice: Choice) -> list[Difference]:
 
 def _panel(choice: Choice) -> Panel | None:
     """None where nothing can be built here."""
-    missing = build.missing()
+    missing = None if build.built() else build.missing()
     if missing is not None:
         st.info(
             f"C++ cannot be built here: {missing}. The project below builds where it can.",
@@ -99,7 +99,7 @@ def take_home(choice: Choice, trace: Trace) -> None:
             )  # fmt: skip
     st.code(
         f"unzip {file_name(config, 'libtorch_project', 'zip', tokens=choice.tokens)}\n"
-        f"cd {project.NAME} && cmake -S . -B build && cmake --build build --parallel\n"
+        f"cd {project.NAME} && cmake -S . -B build && cmake --build build --parallel 2\n"
         "ctest --test-dir build --output-on-failure",
         language="bash",
     )

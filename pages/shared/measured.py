@@ -80,8 +80,10 @@ def run(panel: Panel, choice: Choice, start: Callable[[Report], Results]) -> Non
         return
     before = kept(choice, panel.name)
     now = Kept()
-    bar = panel.place.progress(0.0, "starting")
-    panel.place.button("Cancel", key=f"w_cancel_{panel.name}", icon=":material/close:")
+    running = panel.place.empty()
+    with running.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(0.0, "starting")
+        st.button("Cancel", key=f"w_cancel_{panel.name}", icon=":material/close:")
 
     def report(done: float, what: str) -> None:
         bar.progress(min(1.0, done), what)
@@ -94,7 +96,7 @@ def run(panel: Panel, choice: Choice, start: Callable[[Report], Results]) -> Non
     except ConfigError as error:
         if before is not None:
             st.session_state["measured"][1][panel.name] = before
-        bar.empty()
+        running.empty()
         panel.place.error(look.safe(str(error)), icon=":material/error:")
         return
     st.rerun()

@@ -6,13 +6,14 @@ import csv
 import io
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from torch import Tensor
 
 from mha_core import ConfigError, MHAConfig, Trace, trace_forward
-from mha_core.libtorch import build, compare
+from mha_core.libtorch import build, compare, running
 from mha_core.libtorch.case import case_of, check_bytes, run_case
 from tests.core.support import randn
 from tests.libtorch.support import runs, same_bits
@@ -83,7 +84,7 @@ def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_where_nothing_can_be_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(build, "FOLDER", tmp_path)
-    monkeypatch.setattr(build, "_compiler", lambda: None)
+    monkeypatch.setattr(build, "_compiler", lambda: ("", ""))
     with pytest.raises(ConfigError, match="no C\\+\\+ compiler: install g\\+\\+"):
         list(compare.compare(trace_forward(MHAConfig(), profile=False)))
 
@@ -118,27 +119,79 @@ class Enough(Exception):
     pass
 
 
-@pytest.mark.usefixtures("program")
-def test_a_build_can_be_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What `report` raises ends the compiler; the next build begins where it was left."""
+def test_a_cancelled_build_leaves_nothing_half_done(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What `report` raises ends the compiler; files it was writing look finished, and go."""
     monkeypatch.setattr(build, "FOLDER", tmp_path)
-    processes: list[build.subprocess.Popen[str]] = []
-    popen = build.subprocess.Popen
+    processes: list[running.subprocess.Popen[str]] = []
+    popen = running.subprocess.Popen
+    half = f"echo '[ 40%] Building x.cpp.o'; echo half > {tmp_path}/x.cpp.o; sleep 600 & wait"
 
-    def started(_command: object, **how: object) -> object:
-        process = popen(["sh", "-c", "echo '[ 40%] Building x.cpp.o'; sleep 600"], **how)
-        processes.append(process)
-        return process
+    def started(_command: object, **how: Any) -> object:
+        processes.append(popen(["sh", "-c", half], **how))
+        return processes[-1]
 
-    monkeypatch.setattr(build.subprocess, "Popen", started)
+    monkeypatch.setattr(running.subprocess, "Popen", started)
     told: list[tuple[float, str]] = []
 
     def report(done: float, what: str) -> None:
         told.append((done, what))
-        if done > 0.0 and told.count((done, what)) > 1:
+        if told.count((0.4, "compiling x.cpp")) > 1:
+            assert (tmp_path / "x.cpp.o").exists()
             raise Enough
 
     with pytest.raises(Enough):
         build.program(report)
-    assert told[-1] == (0.4, "compiling x.cpp")
     assert processes[0].wait(10) != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+    assert not build.built()
+
+
+def test_the_compilers_first_error_is_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(x CXX)\nadd_executable(x x.cpp)\n"
+    )
+    (sources / "x.cpp").write_text("int main() { return nothing; }\n")
+    monkeypatch.setattr(build, "SOURCES", sources)
+    monkeypatch.setattr(build, "FOLDER", tmp_path / "build")
+    with pytest.raises(ConfigError) as error:
+        list(compare.compare(trace_forward(MHAConfig(), profile=False)))
+    assert "x.cpp:1:21: error:" in str(error.value)
+    assert "nothing" in str(error.value)
+    assert (tmp_path / "build" / build.LOG).exists()
+
+
+def test_a_folder_that_cannot_be_written_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(build, "FOLDER", tmp_path / "file" / "build")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        list(compare.compare(trace_forward(MHAConfig(), profile=False)))
+
+
+def test_what_was_built_is_used_where_no_compiler_is(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_compiler", lambda: ("", ""))
+    assert build.missing() is not None
+    assert build.built()
+    assert build.program() == program
+
+
+@pytest.mark.parametrize(
+    ("named", "launcher", "compiler"),
+    [("", "", "c++"), ("c++", "", "c++"), ("sh c++", "sh", "c++"), ("c++ -m64", "", "c++"),
+     ("no-such-compiler", "", "")],
+)  # fmt: skip
+def test_the_compiler_that_cxx_names(
+    monkeypatch: pytest.MonkeyPatch, named: str, launcher: str, compiler: str
+) -> None:
+    monkeypatch.setenv("CXX", named)
+    found = [Path(path).name if path else "" for path in build._compiler()]
+    assert found == [launcher, compiler]

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from mha_core import ConfigError, MHAConfig, trace_forward
@@ -81,6 +82,29 @@ def test_its_check_passes_and_can_fail(program: Path, tmp_path: Path, config: MH
     assert check() == 1
 
 
+def with_cuda(folder: Path) -> Path:
+    """A LibTorch unpacked elsewhere that was built for CUDA, on a machine without its toolkit."""
+    torch_folder = Path(torch.__file__).parent
+    (folder / "lib").mkdir(parents=True)
+    for name in ("include", "share"):
+        (folder / name).symlink_to(torch_folder / name)
+    for path in (torch_folder / "lib").iterdir():
+        (folder / "lib" / path.name).symlink_to(path)
+    (folder / "lib" / "libtorch_cuda.so").touch()
+    return folder
+
+
+def tool(name: str, *arguments: str, folder: Path, **environment: str) -> str:
+    cmake = Path(str(build._cmake()))
+    path = f"{cmake.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [name, *arguments], cwd=folder, capture_output=True, text=True, check=False,
+        env=os.environ | {"PATH": path, "CXX": build._compiler()[1]} | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    return done.stdout + done.stderr
+
+
 @pytest.mark.usefixtures("program")
 def test_it_builds_and_passes(tmp_path: Path) -> None:
     """As its README says, on a folder with nothing else in it."""
@@ -89,16 +113,25 @@ def test_it_builds_and_passes(tmp_path: Path) -> None:
         r"^(cmake|ctest)(.*?)(?: +#.*)?$", (folder / "README.md").read_text(), re.MULTILINE
     )
     assert [name for name, _ in commands] == ["cmake", "cmake", "ctest"]
-    cmake = Path(str(build._cmake()))
-    path = f"{cmake.parent}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}"
-    for name, rest in commands:
-        done = subprocess.run(
-            [name, *rest.split()], cwd=folder, capture_output=True, text=True, check=False,
-            env=os.environ | {"PATH": path + os.environ["PATH"], "CXX": str(build._compiler())},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
-        assert "warning:" not in done.stdout
-    assert "100% tests passed, 0 tests failed out of 1" in done.stdout
+    elsewhere = with_cuda(tmp_path / "libtorch")
+    said = ""
+    for (name, rest), more in zip(
+        commands, ([f"-DCMAKE_PREFIX_PATH={elsewhere}"], [], []), strict=True
+    ):
+        said = tool(name, *rest.split(), *more, folder=folder)
+        assert not re.search(r"\.(h|cpp):\d+:\d+: warning", said)
+    assert "100% tests passed, 0 tests failed out of 1" in said
+
+
+@pytest.mark.usefixtures("program")
+@pytest.mark.parametrize("prefix", ["", "/opt/nowhere:/usr"], ids=["unset", "of something else"])
+def test_it_finds_the_torch_of_python(tmp_path: Path, prefix: str) -> None:
+    tool(
+        "cmake", "-S", str(build.SOURCES), "-B", ".", f"-DPython={sys.executable}",
+        folder=tmp_path, CMAKE_PREFIX_PATH=prefix,
+    )  # fmt: skip
+    cache = (tmp_path / "CMakeCache.txt").read_text()
+    assert f"Torch_DIR:PATH={torch.utils.cmake_prefix_path}/Torch\n" in cache
 
 
 def test_the_use_in_cpp_names_what_is_not_the_default() -> None:

@@ -11,7 +11,7 @@ from mha_core import MHAConfig, tables, trace_forward
 from mha_core.__main__ import main
 from tests.libtorch.support import command, configs
 
-ISSUE = ["--batch", "2", "--time", "8", "--d-model", "64", "--heads", "8", "--causal"]
+README = ["--batch", "2", "--time", "8", "--d-model", "64", "--heads", "8", "--causal"]
 
 
 def arguments(config: MHAConfig) -> list[str]:
@@ -29,7 +29,7 @@ def arguments(config: MHAConfig) -> list[str]:
 @pytest.mark.parametrize(
     "options",
     [
-        ISSUE, [], ["--batch", "1", "--time", "1", "--heads", "1"],
+        README, [], ["--batch", "1", "--time", "1", "--heads", "1"],
         ["--dtype", "float64", "--dropout", "0.5", "--no-bias", "--time", "100"],
         ["--batch=3", "--heads=32"],
     ],

@@ -105,7 +105,7 @@ def test_the_pictures_are_the_runs_own_weights() -> None:
 def test_the_chosen_head_is_told_with_its_numbers() -> None:
     at = set_state(open_page(), head=2)
     made = MHAConfig()
-    q = build_module(made).W_q(random_input(made))[0, 0, 16]
+    q = build_module(made).W_q(random_input(made))[0, 0, 16].detach()
     shown = text(matrices(at))
     assert "Head 2 owns columns 16 to 23 of W_q" in shown
     assert "rows 16 to 23 of W_q.weight: one block of memory, elements 512 to 767" in shown
