@@ -97,6 +97,7 @@ def test_another_choice_is_not_compared_yet(compared: list[Trace]) -> None:
 
 
 def test_where_nothing_can_be_built_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "built", lambda: False)
     monkeypatch.setattr(build, "missing", lambda: "no cmake: pip install cmake")
     at = open_page()
     assert "C++ cannot be built here: no cmake: pip install cmake." in said(at)
@@ -114,6 +115,7 @@ def test_a_failed_build_leaves_the_page(monkeypatch: pytest.MonkeyPatch) -> None
     at = press(open_page())
     assert "cannot be built here" in said(at)
     assert "[error]\\(x)" in said(at)
+    assert not [button for button in at.button if button.label == "Cancel"]
     assert 'see("scores"' in steps(at)
 
 
