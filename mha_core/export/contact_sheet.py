@@ -6,10 +6,12 @@ So it needs no trace, and takes maps of any length: those of 32,768 positions as
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from mha_core.config import MHAConfig
 from mha_core.errors import ConfigError
@@ -70,8 +72,14 @@ def contact_sheet(
     file = io.BytesIO()
     with figure.drawing():
         drawn = figure.compose([part], config, plain, words, palette(mode))
-        drawn.savefig(file, format=form, metadata=details)
+        drawn.savefig(file, format=form, metadata=details, dpi=_dpi(drawn, pooled))
     return file.getvalue()
+
+
+def _dpi(drawn: Figure, pooled: Pooled) -> float:
+    """Enough for a pixel a cell."""
+    inches = drawn.axes[0].get_position().width * drawn.get_figwidth()
+    return float(max(figure.DPI, math.ceil(pooled.values.shape[-1] / inches)))
 
 
 def _check(

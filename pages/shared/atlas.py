@@ -49,8 +49,10 @@ class Atlas(ABC):
     has_q_and_k: bool
 
     @abstractmethod
-    def overview(self, asked: Asked, progress: Progress | None = None) -> Overview:
-        """All heads, pooled, with their statistics."""
+    def overview(
+        self, asked: Asked, progress: Progress | None = None, *, cells: int | None = None
+    ) -> Overview:
+        """All heads, pooled to at most `cells` a side (else `limit`), with their statistics."""
 
     @abstractmethod
     def patch(

@@ -43,10 +43,12 @@ class Long(Atlas):
         """q and k of a batch item, and what is masked."""
         return long_runs.maps_of(self._choice, item)
 
-    def overview(self, asked: Asked, progress: Progress | None = None) -> Overview:
-        step = cast(Step, asked.step)
+    def overview(
+        self, asked: Asked, progress: Progress | None = None, *, cells: int | None = None
+    ) -> Overview:
+        step, limit = cast(Step, asked.step), cells or self.limit
         return blockwise.overview(
-            self.maps(asked.item), self.limit, asked.how, step=step, progress=progress
+            self.maps(asked.item), limit, asked.how, step=step, progress=progress
         )
 
     def patch(

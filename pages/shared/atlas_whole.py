@@ -35,12 +35,15 @@ class Whole(Atlas):
     def _shown(self, asked: Asked) -> HeadMaps:
         return self._heads.shown(asked.step, asked.item, plain=asked.plain)
 
-    def overview(self, asked: Asked, progress: Progress | None = None) -> Overview:  # noqa: ARG002
+    def overview(
+        self, asked: Asked, progress: Progress | None = None, *, cells: int | None = None  # noqa: ARG002
+    ) -> Overview:  # fmt: skip
+        limit = cells or self.limit
         found = self._shown(asked)
-        pooled = maps.pool(found, self.limit, asked.how)
+        pooled = maps.pool(found, limit, asked.how)
         relative = None
         if found.is_weights:
-            relative = maps.pool(maps.relative_to_uniform(found), self.limit, asked.how)
+            relative = maps.pool(maps.relative_to_uniform(found), limit, asked.how)
         weights = self._heads.shown("softmax", asked.item, plain=asked.plain)
         return Overview(pooled, relative, head_stats(weights), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 
 import streamlit as st
 
@@ -18,6 +19,9 @@ from pages.shared.atlas import Atlas
 from pages.shared.choice import Choice, Given, Origin, Picture, Weights
 from pages.shared.long_export import long_export
 from pages.shared.maps_view import View
+
+_FINER = (256, 512, 1024)  # cells a side, where there are more positions
+_CELLS = 2**23  # of all heads on a sheet, at most
 
 
 def panel(choice: Choice | Given, atlas: Atlas, shown: View, found: Overview) -> None:
@@ -47,20 +51,25 @@ def panel(choice: Choice | Given, atlas: Atlas, shown: View, found: Overview) ->
 
 
 def _sheet(choice: Choice, atlas: Atlas, shown: View, found: Overview) -> None:
-    """All heads as they are pooled on the page, on one sheet."""
-    st.caption("All heads on one sheet, as they are pooled on the page.")
+    """All heads on one sheet, pooled as on the page or less."""
+    st.caption("All heads on one sheet, pooled as on the page, or to as many cells as you choose.")
     with st.container(horizontal=True, vertical_alignment="bottom", key="sheet_controls"):
         form = st.segmented_control("sheet", list(FORMS), key="w_sheet", required=True,
                                     default="pdf")  # fmt: skip
         mode = st.segmented_control(
             "on", ["light", "dark"], key="w_sheet_mode", default=look.colours().mode, required=True
         )
+        offered = resolutions(atlas, shown)
+        cells = offered[0]
+        if len(offered) > 1:
+            cells = st.selectbox("cells a side, at most", offered, key="w_sheet_cells", width=170)
         wanted = st.button("Prepare the sheet", key="w_sheet_make")
-    key = (atlas.key, shown.asked, shown.scale, form, mode)
+    key = (atlas.key, shown.asked, shown.scale, form, mode, cells)
     if wanted:
         try:
+            finer = found if cells == offered[0] else _finer(atlas, shown, cells)
             with st.spinner("drawing the sheet"):
-                data = _drawn(choice, atlas, shown, found, str(form), str(mode))
+                data = _drawn(choice, atlas, shown, finer, str(form), str(mode))
         except ConfigError as error:
             st.error(look.safe(str(error)), icon=":material/error:")
             return
@@ -74,6 +83,31 @@ def _sheet(choice: Choice, atlas: Atlas, shown: View, found: Overview) -> None:
             mime=FORMS[str(form)], key="w_sheet_file", on_click="ignore",
             icon=":material/download:",
         )  # fmt: skip
+
+
+def resolutions(atlas: Atlas, shown: View) -> list[int]:
+    """Cells a side that a sheet can have: those of the page first, then finer ones."""
+    size = atlas.size(shown.asked)
+    if size <= atlas.limit:
+        return [atlas.limit]
+    most = math.isqrt(_CELLS // atlas.heads)
+    finer = [cells for cells in (*_FINER, size) if atlas.limit < cells <= min(size, most)]
+    return [atlas.limit, *dict.fromkeys(sorted(finer))]
+
+
+def _finer(atlas: Atlas, shown: View, cells: int) -> Overview:
+    """The maps pooled anew; a change of anything ends it."""
+    bar = st.progress(0.0, "computing the maps")
+    told = [0.0]
+
+    def progress(share: float) -> None:
+        if share - told[0] > 0.02:
+            told[0] = share
+            bar.progress(min(1.0, share), f"computing the maps: {100 * share:.0f} %")
+
+    made = atlas.overview(shown.asked, progress, cells=cells)
+    bar.empty()
+    return made
 
 
 def _drawn(

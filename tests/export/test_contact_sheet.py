@@ -189,3 +189,9 @@ def test_what_does_not_fit_is_refused():
     one, scale = scaled(maps, 96)
     with pytest.raises(ConfigError, match="stats=65: must be of the 2 heads shown"):
         contact_sheet(one, scale, stats, config(), title=TITLE)
+
+
+def test_a_finer_sheet_has_a_pixel_for_every_cell():
+    made = config(time=700)
+    pictures = [pixels(sheet(made, limit=limit, form="png"))[0] for limit in (96, 700)]
+    assert pictures[1].shape[1] >= 700 * min(made.heads, 4) > pictures[0].shape[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from mha_core import MHAConfig, Trace, trace_forward
 from mha_core.head_stats import head_stats
-from mha_core.maps import head_maps, pool
+from mha_core.maps import Pooled, head_maps, pool
+from pages.shared import maps_export
 from tests.pages.maps_page import compared, focus, open_page, settle, tiles, told
 from tests.pages.own import attention, give, npz, open_source
 from tests.pages.support import components, piece, pieces, said, set_state, text
@@ -213,6 +216,39 @@ def test_the_sheet_of_all_heads() -> None:
     (button,) = [one for one in at.get("download_button") if "sheet" in one.label]
     assert button.label.startswith("Download attention_b2_t9")
     assert ".pdf" in button.label
+
+
+@pytest.mark.parametrize(
+    ("query", "offered"),
+    [({"time": 9}, None), ({"time": 200}, [96, 200]), ({"time": 700}, [96, 256, 512, 700]),
+     ({"time": 2048, "batch": 1}, [96, 256, 512, 1024])],
+    ids=str,
+)  # fmt: skip
+def test_the_resolution_of_the_sheet(query: dict[str, int], offered: list[int] | None) -> None:
+    at = set_state(open_page(**(SIZES | query)), w_maps_export=True)
+    boxes = [box for box in at.selectbox if box.key == "w_sheet_cells"]
+    assert [box.options for box in boxes] == ([] if offered is None else [list(map(str, offered))])
+
+
+def test_a_finer_sheet_is_pooled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = []
+    made = maps_export.contact_sheet
+
+    def noted(pooled: Pooled, *rest: Any, **named: Any) -> bytes:
+        sides.append(pooled.values.shape[-1])
+        return made(pooled, *rest, **named)
+
+    monkeypatch.setattr(maps_export, "contact_sheet", noted)
+    at = set_state(open_page(**(SIZES | {"time": 200})), w_maps_export=True)
+    at.button(key="w_sheet_make").click()
+    settle(at)
+    at.selectbox(key="w_sheet_cells").set_value(200)
+    settle(at)
+    assert not [one for one in at.get("download_button") if "sheet" in one.label]
+    at.button(key="w_sheet_make").click()
+    settle(at)
+    assert sides == [67, 200]
+    assert [one for one in at.get("download_button") if "sheet" in one.label]
 
 
 def test_components_of_the_page() -> None:
