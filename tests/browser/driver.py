@@ -233,15 +233,31 @@ class App:
 
     def hover(self, query: int, key: int, *, time: int) -> str:
         """What the map in focus tells of a cell."""
-        self.map.scroll_into_view_if_needed()
-        box = self.map.bounding_box()
+        return tip_at(self.map, (key + 0.5) / time, (query + 0.5) / time)
+
+
+def tip_at(part: Locator, across: float, down: float) -> str:
+    """What is told where the mouse rests on a part of the page, in shares of it.
+
+    A part that is drawn anew under the mouse tells nothing until it is moved again.
+    """
+    page = part.page
+    tip = page.locator(".soa-tip:visible")
+    for _ in range(5):
+        part.scroll_into_view_if_needed()
+        box = part.bounding_box()
         assert box is not None
-        x = box["x"] + box["width"] * (key + 0.5) / time
-        y = box["y"] + box["height"] * (query + 0.5) / time
-        self.page.mouse.move(x, y, steps=2)
-        tip = self.page.locator(".soa-tip:visible")
-        expect(tip).to_be_visible()
-        return tip.inner_text()
+        x, y = box["x"] + box["width"] * across, box["y"] + box["height"] * down
+        page.mouse.move(x + 1, y + 1)
+        page.mouse.move(x, y)
+        try:
+            expect(tip).to_be_visible(timeout=3000)
+            told = tip.inner_text(timeout=1000)
+        except (AssertionError, PlaywrightTimeout):
+            continue
+        if part.bounding_box() == box:
+            return told
+    raise AssertionError("nothing is told there")
 
 
 def picture(address: str) -> Image.Image:

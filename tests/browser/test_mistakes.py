@@ -18,7 +18,7 @@ from mha_core.figures.mistakes_list import changed
 from mha_core.mistakes import MISTAKES, Finding, bench, examine
 from mha_core.mistakes.measures import maps_seen
 from tests.browser.conftest import Opened
-from tests.browser.driver import App
+from tests.browser.driver import App, tip_at
 
 pytestmark = pytest.mark.browser
 
@@ -41,6 +41,7 @@ class Page:
     def choose(self, name: str) -> None:
         self.row(name).click()
         expect(self.title).to_have_text(MISTAKES[name].title)
+        self.app.settle()  # what is drawn after the title moves what is pointed at
 
     @property
     def title(self) -> Locator:
@@ -52,14 +53,7 @@ class Page:
 
     def tip(self, which: int, query: int, key: int, time: int) -> str:
         """What the first, second or third map tells of a cell."""
-        self.maps.nth(which).scroll_into_view_if_needed()
-        box = self.maps.nth(which).bounding_box()
-        assert box is not None
-        x = box["x"] + box["width"] * (key + 0.5) / time
-        self.page.mouse.move(x, box["y"] + box["height"] * (query + 0.5) / time, steps=2)
-        shown = self.page.locator(".soa-tip:visible")
-        expect(shown).to_be_visible()
-        return shown.inner_text()
+        return tip_at(self.maps.nth(which), (key + 0.5) / time, (query + 0.5) / time)
 
 
 def found(name: str, **fields: Any) -> Finding:
