@@ -53,6 +53,11 @@ class Job:
         self._seen = time.monotonic()
         return not self._ended.is_set()
 
+    @property
+    def age(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
     def wait(self, seconds: float) -> bool:
         """Whether it has ended, at the latest after so long."""
         self._seen = time.monotonic()
@@ -64,8 +69,7 @@ class Job:
 
     def left(self) -> float | None:
         """Seconds left at the pace so far; None before there is one."""
-        spent = time.monotonic() - self._began
-        return spent * (1 - self.share) / self.share if self.share > 0.01 else None
+        return self.age * (1 - self.share) / self.share if self.share > 0.01 else None
 
     def _run(self) -> None:
         try:

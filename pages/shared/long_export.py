@@ -50,7 +50,9 @@ def long_export(
     tokens: Sequence[str] | None = None,
     head: int | None = None,
 ) -> None:
-    """The panel. It may stand in a fragment; the page can be used while the file is written.
+    """What to write; what becomes of it is told by `long_status`. The page can be used meanwhile.
+
+    It may stand in a fragment.
 
     Args:
         config: of the run; gives the ranges of heads and batch items, and the file its name.
@@ -61,7 +63,7 @@ def long_export(
         head: chosen at first; None for all.
     """
     form, selection = _choose(config, offered, head)
-    said, button, status = st.container(), st.container(), st.container()
+    said, button = st.container(), st.container()
     before = held()
     order: _Order | None = None
     with said:
@@ -80,8 +82,18 @@ def long_export(
             prepare(order.name, order.form.mime, order.size, order.write).wait(_PATIENCE)
         except ConfigError as error:  # the disk has filled meanwhile
             said.error(look.safe(str(error)), icon=":material/error:")
-    with status:
-        pace = _pace(held())
+        else:
+            st.rerun()  # for the place that tells of it
+
+
+def long_status() -> None:
+    """How far the session's file is, or what has become of it; looks by itself while it changes.
+
+    Not to be called in a fragment: Streamlit can lose what surrounds a fragment in another when the
+    outer one runs twice at once, and the browser then shows nothing any more.
+    """
+    pace = _pace(held())
+    with st.container(key="long_status"):
         # Always the same fragment, at whatever pace: a late look finds it.
         st.fragment(_status, run_every=pace)(pace)
 

@@ -32,7 +32,7 @@ def computed(atlas: Atlas, asked: Asked) -> Overview | Job:
         found: Overview = kept.get(key, lambda: atlas.overview(asked), lambda made: made.nbytes)
         return found
     job = jobs.wanted(key, lambda progress: atlas.overview(asked, progress))
-    if not job.cancelled and job.wait(_PATIENCE):
+    if not job.cancelled and job.wait(max(0.0, _PATIENCE - job.age)):
         if job.error is not None:
             raise job.error
         made: Overview | None = job.result
@@ -43,29 +43,34 @@ def computed(atlas: Atlas, asked: Asked) -> Overview | Job:
     return job
 
 
+def cancelled() -> None:
+    """In place of maps that were given up."""
+    st.info("Cancelled: the maps shown are the last that were computed.")
+    st.button("Compute", key="w_compute", on_click=jobs.forget, type="primary")
+
+
+def watch(job: Job) -> None:
+    """Tells how far a computation is, at the foot of the window; draws the page when it ends.
+
+    Not to be called in a fragment, for the reason `long_status` gives.
+    """
+    with st.container(key="maps_progress"):
+        _progress(job)
+
+
 @st.fragment(run_every=_LOOK)
-def progress(job: Job) -> None:
-    """How far a computation is; the page is drawn anew when it ends."""
+def _progress(job: Job) -> None:
     if not job.running or job.cancelled:
         st.rerun()
     left = job.left()
     said = f"computing the maps block by block: {100 * job.share:.0f} %"
     if left is not None:
         said += f", about {max(1, round(left))} s left"
-    with st.container(horizontal=True, vertical_alignment="center", key="maps_progress"):
+    with st.container(horizontal=True, vertical_alignment="center", key="maps_bar"):
         st.progress(min(1.0, job.share), said)
         if st.button("Cancel", key="w_cancel"):
             job.cancel()
             st.rerun()
-
-
-def waiting(job: Job) -> None:
-    """In place of maps that are not there yet."""
-    if job.cancelled:
-        st.info("Cancelled: the maps shown are the last that were computed.")
-        st.button("Compute", key="w_compute", on_click=jobs.forget, type="primary")
-    else:
-        progress(job)
 
 
 def controls(atlas: Atlas, shown: View) -> None:

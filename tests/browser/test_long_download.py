@@ -39,7 +39,7 @@ if __name__ == "__main__":
     import torch
     from mha_core import MHAConfig
     from mha_core.export.stream import map_stream
-    from pages.shared.long_export import long_export
+    from pages.shared.long_export import long_export, long_status
 
     st.set_page_config(layout="wide")
     look.client()
@@ -59,6 +59,7 @@ if __name__ == "__main__":
 
     # In a fragment, as on the page of the maps: its widgets rerun it alone.
     st.fragment(long_export)(config, ("weights",), streams)
+    long_status()
 else:
     import streamlit as st
     from pages.shared import downloads, serving

@@ -37,7 +37,7 @@ def page() -> None:
 
     from mha_core import ConfigError, MHAConfig
     from mha_core.export.stream import Stream, map_stream
-    from pages.shared.long_export import long_export
+    from pages.shared.long_export import long_export, long_status
 
     config = MHAConfig(batch=2, time=5, d_model=6, heads=3)
     halfway = st.session_state.get("halfway", lambda: None)
@@ -63,6 +63,7 @@ def page() -> None:
 
     tokens = ("<b>", "the", "the", "", "é")
     long_export(config, ("scores", "weights"), streams, tokens=tokens, head=2)
+    long_status()
 
 
 @pytest.fixture(autouse=True)
