@@ -260,11 +260,13 @@ def summary(facts: Sequence[Facts], heads: int) -> str:
     times = separate.tensors / flat.tensors
     same = len({one.parameters for one in facts}) == 1
     largest, exact = max(one.difference for one in facts), max(one.exact for one in facts)
+    apart = f"differ by at most {largest:.2g}, in float64 by {exact:.2g}"
+    if largest == exact == 0:
+        apart = "are equal bit for bit, in float64 too"
     return (
         f"{flat.parameters:,} numbers{' whichever way' if same else ' in the flat matrices'}. "
         f"At h = {heads}, separate matrices are {separate.tensors:,} parameter tensors instead of "
         f"{flat.tensors}, {times:g} times as many, and launch {separate.kernels:,} kernels instead "
         f"of {flat.kernels}; the fused matrix launches {fused.kernels}. Views (view, transpose, "
-        f"chunk) launch none. q, k and v differ by at most {largest:.2g}, "
-        f"in float64 by {exact:.2g}."
+        f"chunk) launch none. q, k and v {apart}."
     )

@@ -244,7 +244,7 @@ def finite(trace: Trace) -> Proof:
     return Proof(
         "finite everywhere",
         bad == 0,
-        f"{bad:,} NaN or infinite in {checked} steps" + (f", {first}" if first else ""),
+        f"{bad:,} NaN or infinite in {checked} tensors" + (f", {first}" if first else ""),
         "every number of every step, but the −∞ that a mask writes",
     )
 

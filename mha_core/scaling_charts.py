@@ -153,12 +153,14 @@ def _timed(
 
 def _peaks(axis: str, formulas: Sequence[Cost], measured: Sequence[Measured]) -> list[Series]:
     found = []
-    for name, what, ink in (
-        ("materialised weights", "materialised", "time"),
-        ("F.scaled_dot_product_attention: output alone", "fused", "d_k"),
+    whole: tuple[str, Style] = ("text", "dash")  # a line like no other of the page
+    fused: tuple[str, Style] = ("d_k", "line")
+    for name, what, (ink, style) in (
+        ("materialised weights", "materialised", whole),
+        ("F.scaled_dot_product_attention: output alone", "fused", fused),
     ):
         values = [getattr(one, what) for one in formulas]
-        found += _positive(name, _x(axis, formulas), values, ink, "line")
+        found += _positive(name, _x(axis, formulas), values, ink, style)
         taken = [getattr(one, what) for one in measured]
         found += _positive(COUNTED, _x(axis, measured), taken, ink, "points")
     return found

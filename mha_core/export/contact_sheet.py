@@ -106,7 +106,7 @@ def _panel(pooled: Pooled, colours: Scaled, stats: HeadStats | None, title: str)
         captions = [" · ".join(filter(None, pair)) for pair in zip(captions, ends, strict=True)]
     notes = ["hatched: masked, not zero"] if absent.any() else []
     if stats is not None:
-        notes.append("keys: exp(entropy), mean over the queries")
+        notes.append("keys: the mean over the queries of exp(entropy)")
     return Panel(
         title=title,
         heads=tuple(range(len(pooled.values))),

@@ -125,7 +125,7 @@ def _panel(
     suffix = "" if number == 1 else str(number)
     across = layout["width"] * (domain[0][1] - domain[0][0])
     x, y = x_axis(chart, most=max(2, int(across // 62))), y_axis(chart)
-    line = {"color": colours.muted, "size": 12}
+    line = {"color": colours.muted, "size": 13}
     for name, axis, log, where, other in (
         ("xaxis", x, chart.log_x, domain[0], "y"),
         ("yaxis", y, chart.log_y, domain[1], "x"),
@@ -157,7 +157,9 @@ def _panel(
     if chart.empty and not any(series.y for series in chart.series):
         left, up = (sum(ends) / 2 for ends in domain)
         note = _note(html.escape(chart.empty), left, up, "center", colours.muted, 13)
-        layout["annotations"].append(note | {"yanchor": "middle"})
+        layout["annotations"].append(
+            note | {"yanchor": "middle", "bgcolor": colours.background, "borderpad": 6}
+        )
     for mark in marks_within(chart, x):
         at = math.log10(mark.x) if chart.log_x else mark.x
         layout["shapes"].append(
@@ -170,10 +172,11 @@ def _panel(
         right = mark.x > math.sqrt(x.low * x.high) if chart.log_x else mark.x > (x.low + x.high) / 2
         layout["annotations"].append(
             {
-                "xref": f"x{suffix}", "yref": f"y{suffix} domain", "x": at, "y": 0.02,
-                "xanchor": "right" if right else "left", "yanchor": "bottom", "showarrow": False,
+                "xref": f"x{suffix}", "yref": f"y{suffix} domain", "x": at, "y": 1,
+                "xanchor": "right" if right else "left", "yanchor": "top", "showarrow": False,
                 "text": html.escape(mark.text), "xshift": -4 if right else 4,
-                "font": {"size": 12, "color": colours.muted},
+                "font": {"size": 13, "color": colours.muted}, "bgcolor": colours.background,
+                "borderpad": 1,
             }
         )  # fmt: skip
     # Every trace costs Plotly time, also one without a point; without any a panel has no axes.

@@ -167,7 +167,7 @@ def _heading(
     first = f"{place} · {plural(heads, 'head')} · {queries:,} × {keys:,}"
     if pooled.factor > 1:
         first += f" · each cell the {pooled.how} of {pooled.factor} × {pooled.factor}"
-    second = "beside each head its effective keys: exp(entropy), mean over the queries"
+    second = "beside each head its effective keys: the mean over the queries of exp(entropy)"
     if check.unseen:
         second += f" · {plural(check.unseen, 'row')} without a key"
     first = html.escape(first, quote=False)

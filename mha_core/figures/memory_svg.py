@@ -30,7 +30,10 @@ def svg(picture: Picture, made: Marks, *, alt: str, colours: Palette, file: bool
         for colour, centres in made.squares.items()
     ]
     parts.append(_overlay(made, side, colours))
-    parts += [_text(word) for word in made.words]
+    # With an edge of the ground, so that the path may pass behind.
+    edge = f'paint-order="stroke" stroke="{colours.background}" stroke-width="4"'
+    words = "".join(_text(word) for word in made.words)
+    parts.append(f'<g {edge} stroke-linejoin="round">{words}</g>')
     parts.append("</svg>" if file else '<g class="walk"></g></svg>')
     return "".join(parts)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mha_core.errors import human_bytes
 from mha_core.figures.table_html import chip
-from mha_core.figures.text import tinted, tinted_sizes
+from mha_core.figures.text import breakable, tinted, tinted_sizes
 from mha_core.memory import Stop
 from mha_core.palette import Palette
 from mha_core.records import Step
@@ -38,13 +38,15 @@ def memory_table(stops: Sequence[Stop], *, picked: str, colours: Palette) -> str
 
 
 def summary(steps: Sequence[Step]) -> str:
-    """How many steps move no byte, and what the others copy; counted."""
+    """How many steps move no byte, and which copy how much; counted."""
     still = sum(step.view_of is not None for step in steps)
-    copied = sum(step.copied or 0 for step in steps)
-    return (
-        f"{still} of {len(steps)} steps move no byte; all of them together copy "
-        f"{human_bytes(copied)}"
-    )
+    copies = [
+        f"{step.spec.operation.split('.view')[0]} {human_bytes(step.copied)}"
+        for step in steps
+        if step.copied
+    ]
+    said = f"{still} of {len(steps)} steps, q, k and v counted apart, move no byte"
+    return f"{said}; copied: {', '.join(copies)}" if copies else f"{said}; none copies"
 
 
 def _lettered(step: str) -> bool:
@@ -53,14 +55,14 @@ def _lettered(step: str) -> bool:
 
 def _row(stop: Stop, picked: bool, colours: Palette) -> str:
     step, place = stop.step, stop.place
-    operation = html.escape(step.spec.operation).replace("(", "(<wbr>").replace(".", ".<wbr>")
     axes = step.spec.output
     where = tinted_sizes(place.index, axes, colours).replace("(", "[").replace(")", "]")
     was = "where it was" if stop.unmoved else ""
     copied = human_bytes(step.copied) if step.copied else "<i>0</i>"
     cells = [
         f'<td class="no">{step.number}</td>',
-        f'<th scope="row" class="op"><span>{operation}</span>{_letters(step.id)}</th>',
+        f'<th scope="row" class="op" data-no="{step.number}">'
+        f"<span>{breakable(step.spec.operation)}</span>{_letters(step.id)}</th>",
         f'<td class="mono" title="{html.escape(", ".join(axes))}">'
         f'<span class="names">{tinted(axes, colours)}</span> '
         f"{tinted_sizes(step.shape, axes, colours)}</td>",

@@ -193,7 +193,7 @@ def _call(one: Call) -> str:
     if one.error is not None:
         result, kind = "refused: RuntimeError, below", " class=refused"
     elif one.itself:
-        result, kind = "the very tensor", ""
+        result, kind = "the tensor itself", ""
     else:
         memory = "the same storage" if one.shares else "a storage of its own"
         result, kind = f"{memory}, strides {one.strides}", ""

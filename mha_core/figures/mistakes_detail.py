@@ -88,8 +88,8 @@ def _numbers(finding: Finding, seen: MapsSeen | None, colours: Palette) -> str:
         if wrong.broken_rows > right.broken_rows:
             weights = ", of the weights NaN"
         note = (
-            f"Largest change of the output {changed(finding)}{weights}. Sums, entropy and keys: "
-            "of the head below."
+            f"Largest change of the output {changed(finding)}{weights}, over all heads and batch "
+            "items. Sums, entropy and keys: of the head below."
         )
     body = "".join(
         f'<tr{"" if wrong == right else " class=apart"}><th scope="row">{name}</th>'

@@ -36,8 +36,8 @@ def maps_html(
     apart = seen.difference()
     where = f"{_chooser(seen.head, heads)} of batch item {seen.item}"
     pieces = [
-        _one("right", right, right_faults, "weight", colours, tokens),
         _one("wrong", wrong, wrong_faults, "weight", colours, tokens),
+        _one("right", right, right_faults, "weight", colours, tokens),
     ]
     if apart is None:
         a, b = seen.right.values.shape[1:], seen.wrong.values.shape[1:]
@@ -64,7 +64,7 @@ def _chooser(head: int | None, heads: int) -> str:
     before, after = (head - 1) % heads, (head + 1) % heads
     return (
         f'<span class="mis-heads"><button type="button" data-pick="head:{before}" '
-        f'aria-label="head {before}">◀</button> head {head} of {heads} '
+        f'aria-label="head {before}">◀</button> head {head} of 0–{heads - 1} '
         f'<button type="button" data-pick="head:{after}" aria-label="head {after}">▶</button>'
         "</span>"
     )

@@ -25,8 +25,8 @@ def headline(config: MHAConfig, colours: Palette) -> str:
     w = tinted_sizes((config.d_model, config.d_model), ("d_model", "d_model"), colours)
     own = tinted_sizes((config.d_model, config.d_k), ("d_model", "d_k"), colours)
     line = (
-        f'<span class="shape">{x}</span><span class="verb">@ W_q</span>'
-        f'<span class="shape">{w}</span><span class="verb">→</span><span class="shape">{x}</span>'
+        f'<span class="shape">{x}</span> <span class="verb">@ W_q</span>'
+        f'<span class="shape">{w}</span> <span class="verb">→</span><span class="shape">{x}</span>'
     )
     say = (
         f"One flat matrix makes the queries of all heads in one product. It is {config.heads} of "
@@ -62,8 +62,8 @@ def matrices(
             _strips(q.columns, "columns", d_k, picked),
         ),
         _figure(
-            "W_q.weight, transposed", flat,
-            "as nn.Linear keeps it, (out, in): a head is d_k rows",
+            "W_q.weight", flat,
+            "the transpose, as nn.Linear keeps it: a head is d_k rows",
             _strips(q.rows, "rows", d_k, picked),
         ),
         _figure(
@@ -164,7 +164,7 @@ def _row(one: Facts, colours: Palette) -> str:
     shape = tinted_sizes(one.shape, (rows, "d_model"), colours)
     launched = " + ".join(f"{count} {name}" for name, count in one.operators.items())
     kernels = f"{one.kernels:,}<span class='fp-which'>{html.escape(launched)}</span>"
-    differences = ["compared with", ""]
+    differences = ["the reference", ""]
     if one.name != "flat":
         good = one.exact < EXACT
         mark = f'<span class="{"holds" if good else "fails"}">{"✓" if good else "✗"}</span>'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 
 from mha_core import cost
@@ -85,7 +86,7 @@ def closed_words(axis: str, config: MHAConfig) -> str:
         return (
             f"<b>FLOPs</b>: attention overtakes the projections at time = 2·d_model = {equal:,}: "
             "8·batch·time·d_model² against 4·batch·time²·d_model. <b>Memory</b>: one map is larger "
-            f"than one activation from time = d_k = {config.d_k:,} on."
+            f"than one activation above time = d_k = {config.d_k:,}."
         )
     if axis == "d_model":
         return (
@@ -169,7 +170,8 @@ def spread_words(found: Sequence[Spread], own: Spread) -> str:
     last = found[-1]
     return (
         f"A score is a sum of d_k products, so its standard deviation is √d_k: "
-        f"{written(last.raw, 'number')} at d_k = {last.d_k:,}. Softmax of such scores is nearly "
+        f"{math.sqrt(last.d_k):.4g} at d_k = {last.d_k:,}, and {written(last.raw, 'number')} in "
+        f"these numbers. Softmax of such scores is nearly "
         f"one-hot: entropy {last.raw_entropy:.2f} nats over {last.keys} keys, "
         f"{last.scaled_entropy:.2f} once divided by √d_k. This run, d_k = {own.d_k:,}: scores "
         f"{written(own.raw, 'number')}, scaled {written(own.scaled, 'number')}; entropy "

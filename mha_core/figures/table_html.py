@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from mha_core.errors import human_bytes
-from mha_core.figures.text import number, tinted, tinted_sizes
+from mha_core.figures.text import breakable, number, tinted, tinted_sizes
 from mha_core.palette import Palette
 from mha_core.records import Step
 from mha_core.steps import NINE
@@ -23,7 +23,8 @@ def shape_table(
     steps: Sequence[Step], *, detail: bool, picked: str | None, colours: Palette
 ) -> str:
     """A `<table>`; rows carry `data-pick="step id"` and can be focused."""
-    rows = list(steps) if detail else [step for step in steps if step.id in NINE]
+    # A step between the nine has a row where it was chosen, which other pages link to.
+    rows = [step for step in steps if detail or step.id in NINE or step.id == picked]
     titles = _LONG if detail else _SHORT
     head = "".join(
         f'<th scope="col"{_right(title)}>{title or "<span class=sr>step</span>"}</th>'
@@ -51,7 +52,7 @@ def _row(step: Step, detail: bool, picked: bool, colours: Palette) -> str:
     made = tinted_sizes(step.shape, spec.output, colours)
     cells = [
         f'<td class="no">{step.number}</td>',
-        f'<th scope="row" class="op">{_breakable(spec.operation)}{_which(step, detail)}</th>',
+        f'<th scope="row" class="op">{breakable(spec.operation)}{_which(step, detail)}</th>',
         f'<td class="in">{_shape(symbolic, sizes)}</td>',
         f'<td class="out">{_shape(tinted(spec.output, colours), made)}</td>',
         f'<td class="mem">{chip(step)}</td>',
@@ -72,16 +73,12 @@ def _row(step: Step, detail: bool, picked: bool, colours: Palette) -> str:
     return f'<tr data-pick="{step.id}" tabindex="0" aria-selected="{chosen}">{"".join(cells)}</tr>'
 
 
-def _breakable(operation: str) -> str:
-    """An operation that may be broken after a bracket or a dot, where the row is narrow."""
-    return html.escape(operation).replace("(", "(<wbr>").replace(".", ".<wbr>")
-
-
 def _which(step: Step, detail: bool) -> str:
     """Which of q, k and v a row is about, where its operation does not say."""
     if step.number not in ("2", "3"):
         return ""
-    return f' <span class="which">{step.id[-1]}</span>' if detail else ""
+    between = detail or step.id not in NINE
+    return f' <span class="which">{step.id[-1]}</span>' if between else ""
 
 
 def _shape(symbolic: str, sizes: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 
 from mha_core.palette import Palette
@@ -53,6 +54,18 @@ def number(value: float, digits: int = 4) -> str:
     if math.isinf(value):
         return "−∞" if value < 0 else "∞"
     return f"{value:.{digits}g}".replace("-", "−")
+
+
+def effective(keys: float) -> str:
+    """A number of effective keys, the same wherever it stands."""
+    shown = f"{keys:,.0f}" if keys >= 100 else f"{keys:.1f}" if keys >= 10 else f"{keys:.2f}"
+    return f"{shown} {'key' if shown == '1.00' else 'keys'}"
+
+
+def breakable(operation: str) -> str:
+    """An operation as HTML that may be broken where a reader would, where its row is narrow."""
+    text = re.sub(r"\((?!\))", "(<wbr>", html.escape(operation))
+    return re.sub(r", (?=\d)", ",&nbsp;", text).replace(".", "<wbr>.")
 
 
 def plural(count: int, noun: str) -> str:

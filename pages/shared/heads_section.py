@@ -13,7 +13,7 @@ from mha_core import maps
 from mha_core.figures.focus import cell_labels
 from mha_core.figures.focus_html import Hover, map_html
 from mha_core.figures.raster import tiles
-from mha_core.figures.text import number
+from mha_core.figures.text import effective, number
 from mha_core.head_stats import HeadStats, head_stats
 from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling, Scaled
 from mha_core.palette import Palette
@@ -78,11 +78,12 @@ def heads_section(heads: Heads) -> None:
 def _view(heads: Heads) -> View:
     """What the controls say; where the run has no such step, item or head, the nearest."""
     kept = st.session_state
-    if kept.get("w_map_step") not in heads.steps:
-        kept["w_map_step"] = "weights"
+    # Set at every run: of one that gives way to the next the browser may have seen nothing.
+    step = kept.get("w_map_step")
+    kept["w_map_step"] = step if step in heads.steps else "weights"
     kept["w_item"] = min(kept.get("w_item", 0), heads.batch - 1)
-    kept.setdefault("w_colour_scale", SCALES[0])
-    kept.setdefault("w_pooling", "max")
+    kept["w_colour_scale"] = kept.get("w_colour_scale", SCALES[0])
+    kept["w_pooling"] = kept.get("w_pooling", "max")
     return View(
         step=heads.steps[kept["w_map_step"]],
         item=kept["w_item"],
@@ -125,19 +126,22 @@ def _overview(drawn: tuple[Pooled, Scaled], stats: HeadStats, view: View, c: Pal
         _tile(head, picture, stats.effective_keys[head], head == view.head, masked, c)
         for head, picture in enumerate(tiles(scaled, c))
     )
+    few = " few" if heads <= 4 else ""
     tile = 180 if heads <= 4 else 112 if heads <= 16 else 76
-    note = "keys: exp(entropy), mean over the queries"
+    note = "keys: the mean over the queries of exp(entropy)"
     if pooled.factor > 1:
         note += f" · {_pooling(pooled)} a pixel"
-    return f'<div class="tiles" style="--tile:{tile}px">{body}</div><div class="key">{note}</div>'
+    return (
+        f'<div class="tiles{few}" style="--tile:{tile}px">{body}</div><div class="key">{note}</div>'
+    )
 
 
 def _tile(head: int, picture: str, keys: float, chosen: bool, masked: bool, c: Palette) -> str:
     return (
         f'<figure class="tile" data-pick="{head}" tabindex="0" role="button" '
         f'aria-selected="{"true" if chosen else "false"}" '
-        f'aria-label="head {head}, {keys:.1f} effective keys" style="--head:{c.head(head)}">'
-        f'<div class="cap"><b>head {head}</b><i>{keys:.3g} keys</i></div>'
+        f'aria-label="head {head}, {effective(keys)}" style="--head:{c.head(head)}">'
+        f'<div class="cap"><b>head {head}</b><i>{effective(keys)}</i></div>'
         f'<div class="pic{" some" if masked else ""}"><img src="{picture}" alt=""></div></figure>'
     )
 
@@ -171,7 +175,8 @@ def _focus(
     note = f'<div class="key">{_pooling(pooled)} a cell</div>' if pooled.factor > 1 else ""
     return (
         f'<div class="focus-head" style="--head:{c.head(view.head)}">'
-        f"<b>head {view.head}, {name}</b><span>entropy {entropy} nats, {keys:.1f} keys</span></div>"
+        f"<b>head {view.head}, {name}</b>"
+        f"<span>entropy {entropy} nats, {effective(keys)}</span></div>"
         f"{map_html(scaled, view.head, hover, colours=c, alt=alt)}{note}"
     )
 

@@ -99,14 +99,17 @@ def take_home(choice: Choice, trace: Trace) -> None:
             )  # fmt: skip
     st.code(
         f"unzip {file_name(config, 'libtorch_project', 'zip', tokens=choice.tokens)}\n"
-        f"cd {project.NAME} && cmake -S . -B build && cmake --build build --parallel 2\n"
+        f"cd {project.NAME}\n"
+        "cmake -S . -B build\n"
+        "cmake --build build --parallel 2\n"
         "ctest --test-dir build --output-on-failure",
         language="bash",
+        wrap_lines=True,
     )
     st.caption(
         "It needs a C++17 compiler, CMake and a LibTorch, the one inside pip’s torch or another "
-        "(-DCMAKE_PREFIX_PATH). Weights travel back too: `mha_libtorch weights seeded.pt` writes a "
-        "file that the source “your weights” reads."
+        "(`-DCMAKE_PREFIX_PATH`). Weights travel back too: `mha_libtorch weights seeded.pt` "
+        "writes a file that the source “your weights” reads."
     )
 
 

@@ -130,6 +130,11 @@ def block(html: str) -> str:
     return f'<div class="soa">{html}</div>'
 
 
+def page_name(name: str) -> None:
+    """What the page is called, small, at its top: the list of pages may be closed."""
+    st.html(block(f'<h1 class="page-name">{name}</h1>'))
+
+
 def heading(title: str, note: str = "") -> str:
     """A section's heading, with a quiet note at its right."""
     return f'<div class="section"><h2>{title}</h2><span>{note}</span></div>'

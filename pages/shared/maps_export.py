@@ -139,7 +139,11 @@ def title_of(choice: Choice | Given) -> str:
 def glance(choice: Choice | Given, atlas: Atlas) -> None:
     """What the maps are of, and how much there is of them."""
     cells = atlas.batch * atlas.heads * atlas.time**2
-    facts = [(f"{atlas.heads}", "heads"), (f"{atlas.time:,}", "time"), (f"{cells:,}", "weights")]
+    facts = [
+        (f"{atlas.heads}", "heads"),
+        (f"{atlas.time:,}", "time"),
+        (f"{cells:,}", "attention weights"),
+    ]
     if isinstance(choice, Choice):
         facts.append((human_bytes(cells * _width(choice.config)), "if held whole"))
     if atlas.slow:

@@ -9,7 +9,7 @@ from mha_core.blockwise import Overview
 from mha_core.errors import ConfigError
 from mha_core.figures.patch_html import PatchHover, patch_html
 from mha_core.figures.raster import tiles
-from mha_core.figures.text import number
+from mha_core.figures.text import effective, number
 from mha_core.maps import SCALES, Scaled, on_scale
 from mha_core.palette import Palette
 from mha_core.patch import Patch, Span, scaled_patch, whole_patch
@@ -77,7 +77,7 @@ def controls(atlas: Atlas, shown: View) -> None:
     """What is shown of all heads."""
     with st.container(horizontal=True, key="heads_controls", vertical_alignment="bottom"):
         st.segmented_control("step", list(atlas.steps), key="w_map_step", required=True)
-        st.number_input("batch item", 0, atlas.batch - 1, step=1, key="w_item", width=110)
+        st.number_input("batch item", 0, atlas.batch - 1, step=1, key="w_item", width=130)
         st.selectbox("scale", SCALES, key="w_colour_scale", disabled=not shown.weights, width=150)
         if atlas.size(shown.asked) > atlas.limit:
             st.selectbox("pooling", ("max", "mean"), key="w_pooling", width=110)
@@ -106,7 +106,7 @@ def all_heads(atlas: Atlas, shown: View, found: Overview) -> Scaled:
     )  # fmt: skip
     sizes = ((4, 200), (9, 150), (16, 112))
     tile = next((size for most, size in sizes if atlas.heads <= most), 72)
-    note = "keys: exp(entropy), mean over the queries"
+    note = "keys: the mean over the queries of exp(entropy)"
     if shown.order != "head":
         note = f"{'largest' if shown.descending else 'smallest'} {shown.order} first"
     if found.pooled.factor > 1:
@@ -164,7 +164,7 @@ def focus(atlas: Atlas, shown: View, found: Overview, scaled: Scaled) -> None:
     if found.stats is not None:
         entropy = number(found.stats.entropy[shown.head], 3)
         keys = found.stats.effective_keys[shown.head]
-        told = f"entropy {entropy} nats, {keys:,.4g} keys"
+        told = f"entropy {entropy} nats, {effective(keys)}"
     heading = (
         f'<div class="focus-head" style="--head:{c.head(shown.head)}">'
         f"<b>head {shown.head}, {name}</b><span>{told}</span></div>"
@@ -221,12 +221,13 @@ def focus_controls(atlas: Atlas, shown: View) -> None:
                 placeholder=f"0–{time - 1}",
             )  # fmt: skip
         windows = st.session_state["windows"]
-        st.button("Back", key="w_zoom_back", on_click=maps_view.back, disabled=not windows)
-        st.button("Reset", key="w_zoom_reset", on_click=maps_view.reset, disabled=not windows)
+        with st.container(horizontal=True, width="content", key="zoom_ways"):
+            st.button("Back", key="w_zoom_back", on_click=maps_view.back, disabled=not windows)
+            st.button("Reset", key="w_zoom_reset", on_click=maps_view.reset, disabled=not windows)
         st.segmented_control("a click shows", ["query", "key"], key="w_line", required=True)
         st.selectbox("compare with", _comparable(atlas), key="w_compare", width=190)
         if shown.compare == "another head":
-            st.number_input("the other head", 0, atlas.heads - 1, step=1, key="w_other", width=110)
+            st.number_input("the other head", 0, atlas.heads - 1, step=1, key="w_other", width=130)
     error: ConfigError | None = st.session_state.get("range_error")
     if error is not None:
         st.error(look.safe(str(error)), icon=":material/error:")

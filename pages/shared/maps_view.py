@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from mha_core.errors import ConfigError
+from mha_core.figures.text import effective
 from mha_core.head_stats import HeadStats
 from mha_core.maps import SCALES
 from mha_core.patch import Span
@@ -64,14 +65,15 @@ class View:
 def view(atlas: Atlas) -> View:
     """The controls' values; what the maps do not have becomes the nearest they have."""
     kept = st.session_state
-    if kept.get("w_map_step") not in atlas.steps:
-        kept["w_map_step"] = "weights"
+    # Set at every run: of one that gives way to the next the browser may have seen nothing.
+    step = kept.get("w_map_step")
+    kept["w_map_step"] = step if step in atlas.steps else "weights"
     kept["w_item"] = min(kept.get("w_item", 0), atlas.batch - 1)
     for name, first in (
         ("w_colour_scale", SCALES[0]), ("w_pooling", "max"), ("w_order", "head"),
         ("w_descending", True), ("w_compare", COMPARE[0]), ("w_other", 0), ("w_line", "query"),
     ):  # fmt: skip
-        kept.setdefault(name, first)
+        kept[name] = kept.get(name, first)
     kept["w_other"] = min(kept["w_other"], atlas.heads - 1)
     asked = Asked(
         step=atlas.steps[kept["w_map_step"]],
@@ -165,5 +167,7 @@ def caption(stats: HeadStats | None, shown: View, head: int) -> str:
     value: float = getattr(stats, name)[head]
     if name in ("first", "self", "previous"):
         return f"{100 * value:.1f} %"
-    unit: dict[str, Any] = {"entropy": "nats", "effective_keys": "keys", "distance": "apart"}
+    if name == "effective_keys":
+        return effective(value)
+    unit: dict[str, Any] = {"entropy": "nats", "distance": "apart"}
     return f"{value:,.0f} {unit[name]}" if value >= 100 else f"{value:.3g} {unit[name]}"

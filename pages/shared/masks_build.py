@@ -185,11 +185,11 @@ def _weights(choice: Choice, lab: Lab, keep: Tensor, item: int) -> None:
     )
     if lab.heads > 1:
         key, changed = widget("head", head)
-        st.number_input("head", 0, lab.heads - 1, key=key, on_change=changed, width=120)
+        st.number_input("head", 0, lab.heads - 1, key=key, on_change=changed, width=140)
 
 
 def _forms(keep: Tensor, grid: Grid, lab: Lab) -> None:
-    look.section("The same mask, three ways", "which of them is meant, no shape tells")
+    look.section("The same mask, three ways", "no shape tells which of them is meant")
     dtype = lab.x.dtype
     texts: dict[str, Callable[[bool], str]] = {
         name: _text_of(name, dtype) for name in ("keep", "ignore", "additive")

@@ -30,7 +30,6 @@ def open_one() -> str:
 def heading(choice: Choice) -> DeltaGenerator:
     """What runs, and where; returns the place of the sentence that counts."""
     bench = laid_out(choice)
-    look.section("Common mistakes", "each runs broken beside its repair, on the sizes in view")
     place = st.empty()
     st.html(look.block(f'<div class="key mis-ran">{_ran_at(bench)}</div>'))
     return place
@@ -48,7 +47,8 @@ def _ran_at(bench: Bench) -> str:
         else ""
     )
     return (
-        f'Run at <span class="mono">{sizes}</span>{html.escape(less)}. On the CPU, in evaluation, '
+        f'Each runs broken beside its repair, at <span class="mono">{sizes}</span>'
+        f"{html.escape(less)}. On the CPU, in evaluation, "
         "masked only where the mistake is about a mask."
     )
 

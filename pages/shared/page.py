@@ -47,6 +47,7 @@ def open_page(
     name = f"{title} · {NAME}" if title else NAME
     st.set_page_config(page_title=name, page_icon=ICON, layout="wide")
     width = look.client()
+    look.page_name(title or "Shape pipeline")
     choice, error = resolve(check, long=long)
     if choice is None:
         sidebar(None, error, long=long)

@@ -112,7 +112,7 @@ def test_rows_and_heads_by_keyboard(opened: Opened) -> None:
     page.page.keyboard.press("ArrowDown")
     page.page.keyboard.press("Enter")
     expect(page.title).to_have_text(MISTAKES["softmax_twice"].title)
-    expect(page.page.locator(".mis-heads")).to_contain_text("head 0 of 4")
+    expect(page.page.locator(".mis-heads")).to_contain_text("head 0 of 0–3")
     page.page.get_by_role("button", name="head 3", exact=True).focus()
     page.page.keyboard.press("Enter")
     expect(page.page.locator(".mis-heads")).to_contain_text("head 3 of 4")

@@ -289,7 +289,7 @@ def test_the_infinities_of_the_mask_are_meant_and_any_other_there_is_not():
     trace = traced(causal=True)
     assert (trace.tensor("mask") == -math.inf).any()
     assert finite(trace).holds is True
-    assert "in 18 steps" in finite(trace).figure
+    assert "in 18 tensors" in finite(trace).figure
     for place, value in (((0, 0, 3, 1), -math.inf), ((0, 0, 1, 3), math.nan)):
         assert finite(tampered(trace, "mask", add(place, value))).holds is False
 

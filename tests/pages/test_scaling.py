@@ -105,7 +105,7 @@ def test_the_headline_is_of_the_run() -> None:
     ("axis", "sentence"),
     [
         ("time", "attention overtakes the projections at time = 2·d_model = 64"),
-        ("time", "one map is larger than one activation from time = d_k = 8 on"),
+        ("time", "one map is larger than one activation above time = d_k = 8"),
         ("d_model", "below d_model = time / 2 = 3 attention costs more"),
         ("heads", "FLOPs do not depend on h"),
         ("batch", "at time = 6 and d_model = 32, the projections cost more FLOPs"),
