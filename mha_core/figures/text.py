@@ -65,7 +65,8 @@ def effective(keys: float) -> str:
 def breakable(operation: str) -> str:
     """An operation as HTML that may be broken where a reader would, where its row is narrow."""
     text = re.sub(r"\((?!\))", "(<wbr>", html.escape(operation))
-    return re.sub(r", (?=\d)", ",&nbsp;", text).replace(".", "<wbr>.")
+    whole = re.sub(r"\d+(?:, \d+)+", r'<span class="nb">\g<0></span>', text)
+    return whole.replace(".", "<wbr>.")
 
 
 def plural(count: int, noun: str) -> str:

@@ -126,13 +126,13 @@ def _overview(drawn: tuple[Pooled, Scaled], stats: HeadStats, view: View, c: Pal
         _tile(head, picture, stats.effective_keys[head], head == view.head, masked, c)
         for head, picture in enumerate(tiles(scaled, c))
     )
-    few = " few" if heads <= 4 else ""
+    few = " data-few" if heads <= 4 else ""
     tile = 180 if heads <= 4 else 112 if heads <= 16 else 76
     note = "keys: the mean over the queries of exp(entropy)"
     if pooled.factor > 1:
         note += f" · {_pooling(pooled)} a pixel"
     return (
-        f'<div class="tiles{few}" style="--tile:{tile}px">{body}</div><div class="key">{note}</div>'
+        f'<div class="tiles"{few} style="--tile:{tile}px">{body}</div><div class="key">{note}</div>'
     )
 
 

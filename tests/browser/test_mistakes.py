@@ -73,7 +73,7 @@ def test_a_silent_one_is_opened_and_its_maps_tell_exact_weights(opened: Opened) 
     assert seen is not None
     right, wrong = float(seen.right.values[0, 2, 3]), float(seen.wrong.values[0, 2, 3])
     for which, what, value in (
-        (0, "weight", right), (1, "weight", wrong), (2, "difference", wrong - right),
+        (0, "weight", wrong), (1, "weight", right), (2, "difference", wrong - right),
     ):  # fmt: skip
         head, line = page.tip(which, 2, 3, 6).split("\n")
         assert head == "query 2 → key 3"
@@ -101,9 +101,9 @@ def test_a_loud_one_has_torchs_own_words(opened: Opened) -> None:
 def test_nan_is_named_and_masked_cells_are_masked(opened: Opened) -> None:
     page = Page(opened)
     page.choose("causal_blind")
-    assert page.tip(1, 0, 2, 6) == "query 0 → key 2\nweight NaN"
-    assert page.tip(1, 1, 4, 6) == "query 1 → key 4\nmasked"
-    assert page.tip(0, 0, 0, 6) == "query 0 → key 0\nweight 1.000"
+    assert page.tip(0, 0, 2, 6) == "query 0 → key 2\nweight NaN"
+    assert page.tip(0, 1, 4, 6) == "query 1 → key 4\nmasked"
+    assert page.tip(1, 0, 0, 6) == "query 0 → key 0\nweight 1.000"
 
 
 def test_rows_and_heads_by_keyboard(opened: Opened) -> None:
@@ -115,10 +115,10 @@ def test_rows_and_heads_by_keyboard(opened: Opened) -> None:
     expect(page.page.locator(".mis-heads")).to_contain_text("head 0 of 0–3")
     page.page.get_by_role("button", name="head 3", exact=True).focus()
     page.page.keyboard.press("Enter")
-    expect(page.page.locator(".mis-heads")).to_contain_text("head 3 of 4")
+    expect(page.page.locator(".mis-heads")).to_contain_text("head 3 of 0–3")
     seen = maps_seen(found("softmax_twice"), 3)
     assert seen is not None
-    told = page.tip(1, 4, 1, 6).split("weight ")[1]
+    told = page.tip(0, 4, 1, 6).split("weight ")[1]
     assert float(told) == pytest.approx(float(seen.wrong.values[0, 4, 1]), rel=1e-3)
 
 

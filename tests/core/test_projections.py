@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given
@@ -149,7 +151,19 @@ def test_the_summary_says_the_counts():
     assert "1,386 numbers whichever way" in said  # 3·21² and 3·21
     assert "18 parameter tensors instead of 6, 3 times as many" in said
     assert "12 kernels instead of 3; the fused matrix launches 1" in said
-    assert "in float64 by " in said
+
+
+@pytest.mark.parametrize(
+    ("difference", "exact", "words"),
+    [
+        (0.0, 0.0, "q, k and v are equal bit for bit, in float64 too."),
+        (1e-7, 0.0, "q, k and v differ by at most 1e-07, in float64 by 0."),
+        (1e-7, 2e-16, "q, k and v differ by at most 1e-07, in float64 by 2e-16."),
+    ],
+)
+def test_the_summary_says_how_far_they_are_apart(difference, exact, words):
+    facts = [replace(one, difference=difference, exact=exact) for one in compare(*made())]
+    assert words in summary(facts, 3)
 
 
 @pytest.mark.parametrize(

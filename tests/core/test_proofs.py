@@ -269,7 +269,7 @@ def test_the_first_overflow_is_named_with_its_step_place_and_value():
     assert proof.holds is False
     assert "first in scores[0, 0, 0, 0] = inf" in proof.figure
     wrong = sum(int((~torch.isfinite(step.tensor)).sum()) for step in trace.steps)
-    assert proof.figure.startswith(f"{wrong:,} NaN or infinite in {len(trace.steps)} steps")
+    assert proof.figure.startswith(f"{wrong:,} NaN or infinite in {len(trace.steps)} tensors")
     # NaN on both sides is not equality.
     assert parity(trace).holds is row_sums(trace).holds is leak(trace).holds is False
 
@@ -296,4 +296,4 @@ def test_the_infinities_of_the_mask_are_meant_and_any_other_there_is_not():
 
 def test_only_kept_tensors_are_counted():
     trace = trace_forward(config(), keep=["input", "softmax"], profile=False)
-    assert finite(trace).figure == "0 NaN or infinite in 2 steps"
+    assert finite(trace).figure == "0 NaN or infinite in 2 tensors"

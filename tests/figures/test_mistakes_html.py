@@ -156,7 +156,7 @@ def test_the_maps_are_those_that_ran_and_their_difference(findings, head):
         outcome.weights[seen.item, head].float().numpy() for outcome in (found.right, found.wrong)
     )
     past = np.tril(np.ones((5, 5), dtype=bool)).ravel()
-    for (_, values), expected in zip(maps, (right, wrong, wrong - right), strict=True):
+    for (_, values), expected in zip(maps, (wrong, right, wrong - right), strict=True):
         assert np.array_equal(values[past], expected.ravel()[past])
         assert np.isnan(values[~past]).all()  # hidden, with no weight: absent
 
@@ -164,7 +164,7 @@ def test_the_maps_are_those_that_ran_and_their_difference(findings, head):
 def test_a_hidden_key_that_keeps_a_weight_is_shown(findings):
     maps = sent_maps(open_one(findings["causal_leak"]))
     above = np.diag_indices(4)
-    right, wrong, apart = (values.reshape(5, 5)[:4, 1:][above] for _, values in maps)
+    wrong, right, apart = (values.reshape(5, 5)[:4, 1:][above] for _, values in maps)
     assert np.isnan(right).all()
     assert (wrong > 0).all()
     assert np.allclose(apart, wrong)  # the right weight of a hidden key is 0
@@ -172,12 +172,12 @@ def test_a_hidden_key_that_keeps_a_weight_is_shown(findings):
 
 def test_nan_is_told_from_masked(findings):
     maps = sent_maps(open_one(findings["causal_blind"]))
-    assert "faults" not in maps[0][0]
-    assert maps[1][0]["faults"] == [0, 1, 2, 3, 4]  # the whole first row
+    assert "faults" not in maps[1][0]
+    assert maps[0][0]["faults"] == [0, 1, 2, 3, 4]  # the whole first row
     assert maps[2][0]["faults"] == [0, 1, 2, 3, 4]
     said = words(open_one(findings["causal_blind"]))
     assert "NaN in 1 of 5 rows, else 1.000" in said
-    assert "Largest change of the output NaN, of the weights NaN." in said
+    assert "Largest change of the output NaN, of the weights NaN, over all" in said
 
 
 def test_maps_of_other_sizes_have_no_difference(findings):
@@ -188,7 +188,7 @@ def test_maps_of_other_sizes_have_no_difference(findings):
 
 def test_the_heads_to_either_side_can_be_chosen(findings):
     assert re.findall(r'data-pick="head:(\d)"', open_one(findings["no_scale"], 0)) == ["2", "1"]
-    assert "head 2 of 3" in words(open_one(findings["no_scale"], 9))  # one that is not there
+    assert "head 2 of 0–2" in words(open_one(findings["no_scale"], 9))  # one that is not there
 
 
 def test_tokens_label_the_axes_escaped(findings):

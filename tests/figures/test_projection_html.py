@@ -95,7 +95,12 @@ def test_every_strip_can_be_chosen_and_says_what_it_is():
         *["head 1: columns 7 to 13"] * 3,
     ]  # fmt: skip
     plain = re.sub(r"<[^>]+>", "", found)
-    for words in ("(21, 21)", "3 × (21, 7)", "(21, 63)", "as nn.Linear keeps it, (out, in)"):
+    for words in (
+        "(21, 21)",
+        "3 × (21, 7)",
+        "(21, 63)",
+        "as nn.Linear keeps it: a head is d_k rows",
+    ):
         assert words in plain
 
 
@@ -144,5 +149,5 @@ def test_a_difference_that_is_too_large_is_marked():
 
 def test_the_headline_has_the_sizes():
     plain = re.sub(r"<[^>]+>", "", headline(config(), LIGHT))
-    assert plain.startswith("(2, 5, 21)@ W_q(21, 21)→(2, 5, 21)")
+    assert plain.startswith("(2, 5, 21) @ W_q(21, 21) →(2, 5, 21)")
     assert "It is 3 of (21, 7) side by side" in plain

@@ -37,6 +37,13 @@ def test_nine_rows_or_with_detail_every_step_that_ran(made):
         assert all(row["tabindex"] == "0" for row, _ in rows(tree))
 
 
+@pytest.mark.parametrize("picked", ["scale", "mask"])
+def test_a_picked_step_between_the_nine_has_its_row(picked):
+    shown = [row["data-pick"] for row, _ in rows(Tree(table(picked=picked)))]
+    assert shown == [step.id for step in traced(CAUSAL).steps if step.id in (*NINE, picked)]
+    assert len(shown) == 10
+
+
 def test_the_picked_row_alone_is_selected():
     for picked in (*NINE, "nothing", None):
         tree = Tree(table(picked=picked))

@@ -15,6 +15,7 @@ from tests.pages.support import (
     SIZES,
     click,
     config,
+    new_app,
     open_app,
     piece,
     run,
@@ -175,3 +176,17 @@ def test_a_file_is_offered_only_for_the_run_it_was_built_from(name: str) -> None
     assert len(downloads(at)) == 1
     type_size(at, "time", 7)
     assert not downloads(at)
+
+
+@pytest.mark.parametrize("page", ["app.py", "pages/1_Attention_heads.py"])
+def test_a_run_that_gives_way_to_the_next_takes_no_choice_along(page: str) -> None:
+    """The browser may have seen nothing of the first run: the second tells all of it again."""
+    at = new_app()
+    if page != "app.py":
+        at.switch_page(page)
+    run(run(at))
+    told = {group.key: group.proto for group in at.get("button_group")}
+    assert told["w_map_step"].set_value
+    assert list(told["w_map_step"].raw_values) == ["weights"]
+    if page != "app.py":
+        assert list(told["w_line"].raw_values) == ["query"]

@@ -105,7 +105,7 @@ def test_a_mistake_that_is_not_there_gives_way_to_the_first() -> None:
 
 def test_a_head_that_is_not_there_gives_way_to_the_last() -> None:
     at = set_state(open_mistakes(heads=2), head=7)
-    assert "head 1 of 2" in text(opened(at))
+    assert "head 1 of 0–1" in text(opened(at))
 
 
 def test_words_of_a_text_label_the_maps_escaped() -> None:
