@@ -185,7 +185,8 @@ def test_the_spread_is_drawn_and_this_run_stands_in_it() -> None:
     found = spread.spreads()
     own = spread.of_trace(trace_forward(made, profile=False))
     shown = words(at)
-    assert f"{written(found[-1].raw, 'number')} at d_k = 1,024" in shown
+    assert "√d_k: 32 at d_k = 1,024" in shown
+    assert f"{written(found[-1].raw, 'number')} in these numbers" in shown
     assert f"This run, d_k = 16: scores {written(own.raw, 'number')}" in shown
     drawn = json.loads(component(at, "sc_spread")["spec"])["data"]
     raw = next(trace for trace in drawn if trace["name"] == "q · k")
