@@ -68,3 +68,9 @@ def _entropy(weights: Tensor) -> Tensor:
     """
     logs = weights.clamp(min=torch.finfo(weights.dtype).tiny).log_()
     return -logs.mul_(weights).sum(-1)
+
+
+def keys_text(keys: float) -> str:
+    """A number of effective keys, the same wherever it stands: 2.40 keys, 12.3 keys, 4,096 keys."""
+    shown = f"{keys:,.0f}" if keys >= 99.95 else f"{keys:.1f}" if keys >= 9.995 else f"{keys:.2f}"
+    return f"{shown} {'key' if shown == '1.00' else 'keys'}"

@@ -8,7 +8,7 @@ import streamlit as st
 
 from mha_core.blockwise import Overview
 from mha_core.errors import ConfigError
-from pages.shared import long_runs, look, maps_detail, maps_export, maps_section, maps_view
+from pages.shared import jobs, long_runs, look, maps_detail, maps_export, maps_section, maps_view
 from pages.shared.atlas import Atlas
 from pages.shared.atlases import atlas_of
 from pages.shared.choice import Choice, Given
@@ -21,7 +21,8 @@ from pages.shared.sidebar import sidebar
 
 @st.fragment
 def heads(choice: Choice | Given, atlas: Atlas, whole: Iterator[bool]) -> Job | None:
-    """All that follows the controls of the page: using one runs this alone.
+    """All that follows the controls of the page: using one runs this alone, but while maps are
+    computed.
 
     Args:
         choice, atlas: what the page is of.
@@ -53,6 +54,7 @@ def heads(choice: Choice | Given, atlas: Atlas, whole: Iterator[bool]) -> Job | 
             return running
         drawn: tuple[Atlas, View, Overview] = kept["maps_last"]
     else:
+        jobs.forget()  # of other maps, which these replace
         drawn = kept["maps_last"] = (atlas, shown, found)
     left, right = st.columns(2, gap="medium")
     with left:

@@ -18,7 +18,7 @@ from mha_core.errors import ConfigError
 from mha_core.export import figure, fonts
 from mha_core.export.labels import clip, labels
 from mha_core.export.panels import Panel, config_words, shown_notes
-from mha_core.head_stats import HeadStats
+from mha_core.head_stats import HeadStats, keys_text
 from mha_core.maps import Pooled, Scaled
 from mha_core.palette import Mode, palette
 
@@ -100,7 +100,7 @@ def _panel(pooled: Pooled, colours: Scaled, stats: HeadStats | None, title: str)
     absent = np.isnan(pooled.values)
     captions = [""] * len(pooled.values)
     if stats is not None:
-        captions = [_keys(keys) for keys in stats.effective_keys]
+        captions = [keys_text(keys) for keys in stats.effective_keys]
     if np.ptp(colours.high):  # each head on its own scale
         ends = [f"to {high:.2g}" for high in colours.high]
         captions = [" · ".join(filter(None, pair)) for pair in zip(captions, ends, strict=True)]
@@ -117,10 +117,6 @@ def _panel(pooled: Pooled, colours: Scaled, stats: HeadStats | None, title: str)
         colours=colours,
         masked=absent if absent.any() else None,
     )
-
-
-def _keys(count: float) -> str:
-    return f"{count:.1f} keys" if count < 1000 else f"{count:,.0f} keys"
 
 
 def _description(title: str, name: str, heads: int, config: MHAConfig) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mha_core.config import MHAConfig
 from mha_core.export.selection import Job
-from mha_core.head_stats import head_stats
+from mha_core.head_stats import head_stats, keys_text
 from mha_core.maps import HeadMaps, Pooled, Pooling, Scaled, head_maps, pool, scaled
 from mha_core.palette import Palette, palette
 
@@ -89,7 +89,7 @@ def _masked(maps: HeadMaps, pooled: Pooled, limit: int) -> NDArray[np.bool_] | N
 
 def _captions(maps: HeadMaps, colours: Scaled, scale: str) -> list[str]:
     if maps.step == "softmax":
-        texts = [f"{keys:.1f} keys" for keys in head_stats(maps).effective_keys]
+        texts = [keys_text(keys) for keys in head_stats(maps).effective_keys]
     elif maps.is_weights:
         texts = [""] * len(maps.values)
     else:

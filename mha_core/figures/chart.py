@@ -21,7 +21,7 @@ from mha_core.charts import (
     y_axis,
 )
 from mha_core.figures.text import MONO
-from mha_core.palette import Mode, Palette, mix, palette
+from mha_core.palette import Mode, Palette, mix, palette, rgb
 
 HEIGHT = 300  # of one panel, its title and axis included
 _TITLE, _BELOW, _LEFT, _GAP = 34, 46, 74, 24
@@ -175,8 +175,8 @@ def _panel(
                 "xref": f"x{suffix}", "yref": f"y{suffix} domain", "x": at, "y": 1,
                 "xanchor": "right" if right else "left", "yanchor": "top", "showarrow": False,
                 "text": html.escape(mark.text), "xshift": -4 if right else 4,
-                "font": {"size": 13, "color": colours.muted}, "bgcolor": colours.background,
-                "borderpad": 1,
+                "font": {"size": 13, "color": colours.muted}, "borderpad": 1,
+                "bgcolor": f"rgba{(*rgb(colours.background), 0.75)}",
             }
         )  # fmt: skip
     # Every trace costs Plotly time, also one without a point; without any a panel has no axes.

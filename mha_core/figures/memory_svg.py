@@ -30,10 +30,10 @@ def svg(picture: Picture, made: Marks, *, alt: str, colours: Palette, file: bool
         for colour, centres in made.squares.items()
     ]
     parts.append(_overlay(made, side, colours))
-    # With an edge of the ground, so that the path may pass behind.
-    edge = f'paint-order="stroke" stroke="{colours.background}" stroke-width="4"'
     words = "".join(_text(word) for word in made.words)
-    parts.append(f'<g {edge} stroke-linejoin="round">{words}</g>')
+    # An edge of the ground lets the path pass behind; not every reader of files paints it first.
+    edge = "" if file else f' paint-order="stroke" stroke="{colours.background}" stroke-width="4"'
+    parts.append(f"<g{edge}>{words}</g>")
     parts.append("</svg>" if file else '<g class="walk"></g></svg>')
     return "".join(parts)
 

@@ -42,7 +42,7 @@ def detail_html(
     fix = html.escape(mistake.fix)
     return "".join(
         [
-            f'<div class="mis-title"><h3>{html.escape(mistake.title)}</h3>{tag(finding)}</div>',
+            f'<div class="mis-title"><h2>{html.escape(mistake.title)}</h2>{tag(finding)}</div>',
             f'<p class="mis-why">{html.escape(mistake.why)}</p>',
             diff_html(mistake.code("wrong"), mistake.code("right")),
             f'<div class="mis-fix"><span>the fix</span><code>{fix}</code></div>',

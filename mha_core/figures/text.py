@@ -56,12 +56,6 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}".replace("-", "−")
 
 
-def effective(keys: float) -> str:
-    """A number of effective keys, the same wherever it stands."""
-    shown = f"{keys:,.0f}" if keys >= 100 else f"{keys:.1f}" if keys >= 10 else f"{keys:.2f}"
-    return f"{shown} {'key' if shown == '1.00' else 'keys'}"
-
-
 def breakable(operation: str) -> str:
     """An operation as HTML that may be broken where a reader would, where its row is narrow."""
     text = re.sub(r"\((?!\))", "(<wbr>", html.escape(operation))

@@ -13,12 +13,12 @@ from mha_core import maps
 from mha_core.figures.focus import cell_labels
 from mha_core.figures.focus_html import Hover, map_html
 from mha_core.figures.raster import tiles
-from mha_core.figures.text import effective, number
-from mha_core.head_stats import HeadStats, head_stats
+from mha_core.figures.text import number
+from mha_core.head_stats import HeadStats, head_stats, keys_text
 from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling, Scaled
 from mha_core.palette import Palette
 from mha_core.steps import map_name
-from pages.shared import look, runs
+from pages.shared import look, maps_view, runs
 from pages.shared.choice import Picture
 from pages.shared.heads import Heads
 
@@ -78,24 +78,21 @@ def heads_section(heads: Heads) -> None:
 def _view(heads: Heads) -> View:
     """What the controls say; where the run has no such step, item or head, the nearest."""
     kept = st.session_state
-    # Set at every run: of one that gives way to the next the browser may have seen nothing.
-    step = kept.get("w_map_step")
-    kept["w_map_step"] = step if step in heads.steps else "weights"
-    kept["w_item"] = min(kept.get("w_item", 0), heads.batch - 1)
-    kept["w_colour_scale"] = kept.get("w_colour_scale", SCALES[0])
-    kept["w_pooling"] = kept.get("w_pooling", "max")
+    maps_view.fit(heads.steps, heads.batch)
     return View(
-        step=heads.steps[kept["w_map_step"]],
-        item=kept["w_item"],
-        scale=kept["w_colour_scale"],
-        how="mean" if kept["w_pooling"] == "mean" else "max",
+        step=heads.steps[kept.get("w_map_step", maps_view.STEP)],
+        item=kept.get("w_item", 0),
+        scale=kept.get("w_colour_scale", SCALES[0]),
+        how="mean" if kept.get("w_pooling") == "mean" else "max",
         head=min(kept.get("head", 0), heads.heads - 1),
         plain=heads.words is not None and bool(kept.get("w_plain", False)),
     )
 
 
 def _controls(heads: Heads, view: View) -> None:
-    st.segmented_control("step", list(heads.steps), key="w_map_step", required=True)
+    st.segmented_control(
+        "step", list(heads.steps), key="w_map_step", default=maps_view.STEP, required=True
+    )
     st.number_input("batch item", 0, heads.batch - 1, step=1, key="w_item", width=130)
     weights = view.step in ("softmax", "dropout")
     st.selectbox("scale", SCALES, key="w_colour_scale", disabled=not weights, width=190)
@@ -140,8 +137,8 @@ def _tile(head: int, picture: str, keys: float, chosen: bool, masked: bool, c: P
     return (
         f'<figure class="tile" data-pick="{head}" tabindex="0" role="button" '
         f'aria-selected="{"true" if chosen else "false"}" '
-        f'aria-label="head {head}, {effective(keys)}" style="--head:{c.head(head)}">'
-        f'<div class="cap"><b>head {head}</b><i>{effective(keys)}</i></div>'
+        f'aria-label="head {head}, {keys_text(keys)}" style="--head:{c.head(head)}">'
+        f'<div class="cap"><b>head {head}</b><i>{look.with_unit(keys_text(keys))}</i></div>'
         f'<div class="pic{" some" if masked else ""}"><img src="{picture}" alt=""></div></figure>'
     )
 
@@ -176,7 +173,7 @@ def _focus(
     return (
         f'<div class="focus-head" style="--head:{c.head(view.head)}">'
         f"<b>head {view.head}, {name}</b>"
-        f"<span>entropy {entropy} nats, {effective(keys)}</span></div>"
+        f"<span>entropy {entropy} nats, {keys_text(keys)}</span></div>"
         f"{map_html(scaled, view.head, hover, colours=c, alt=alt)}{note}"
     )
 

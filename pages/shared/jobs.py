@@ -31,7 +31,7 @@ class Job:
         key: what it computes.
         share: done, 0 to 1.
         result: once it is done.
-        error: why there is none.
+        error: why there is none; failure: a fault of ours.
         cancelled: whether it was given up.
     """
 
@@ -40,6 +40,7 @@ class Job:
         self.share = 0.0
         self.result: Any = None
         self.error: ConfigError | None = None
+        self.failure: Exception | None = None
         self.cancelled = False
         self._work = work
         self._began = self._seen = time.monotonic()
@@ -78,6 +79,8 @@ class Job:
             self.cancelled = True
         except ConfigError as error:
             self.error = error
+        except Exception as failure:  # told by the page, which has a place for it
+            self.failure = failure
         finally:
             self._ended.set()
 

@@ -192,15 +192,21 @@ def _status(pace: float | None) -> None:
         _writing(file)
     elif file.error is not None:
         st.error(look.safe(str(file.error)), icon=":material/error:")
+        _put_away("Close")
     elif file.offer is None or file.cancelled:
         st.info(f"Cancelled: nothing of `{file.name}` is kept.", icon=":material/info:")
+        _put_away("Close")
     else:
         st.html(look.block(_file_html(file.offer)))
-        if file.offer.state is State.READY and st.button(
-            "Discard", key="w_long_discard", type="tertiary"
-        ):
-            drop()
-            st.rerun()
+        if file.offer.state is not State.SENDING:
+            _put_away("Discard" if file.offer.state is State.READY else "Close")
+
+
+def _put_away(label: str) -> None:
+    """A button after which nothing is said of the file any more."""
+    if st.button(label, key="w_long_discard", type="tertiary"):
+        drop()
+        st.rerun()
 
 
 def _writing(file: Preparing) -> None:

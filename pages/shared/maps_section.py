@@ -9,7 +9,8 @@ from mha_core.blockwise import Overview
 from mha_core.errors import ConfigError
 from mha_core.figures.patch_html import PatchHover, patch_html
 from mha_core.figures.raster import tiles
-from mha_core.figures.text import effective, number
+from mha_core.figures.text import number
+from mha_core.head_stats import keys_text
 from mha_core.maps import SCALES, Scaled, on_scale
 from mha_core.palette import Palette
 from mha_core.patch import Patch, Span, scaled_patch, whole_patch
@@ -33,12 +34,14 @@ def computed(atlas: Atlas, asked: Asked) -> Overview | Job:
         return found
     job = jobs.wanted(key, lambda progress: atlas.overview(asked, progress))
     if not job.cancelled and job.wait(max(0.0, _PATIENCE - job.age)):
+        if job.failure is not None:
+            jobs.forget()
+            raise job.failure
         if job.error is not None:
             raise job.error
         made: Overview | None = job.result
         if made is not None:
             kept.put(key, made, lambda one: one.nbytes)
-            jobs.forget()
             return made
     return job
 
@@ -76,14 +79,16 @@ def _progress(job: Job) -> None:
 def controls(atlas: Atlas, shown: View) -> None:
     """What is shown of all heads."""
     with st.container(horizontal=True, key="heads_controls", vertical_alignment="bottom"):
-        st.segmented_control("step", list(atlas.steps), key="w_map_step", required=True)
+        st.segmented_control(
+            "step", list(atlas.steps), key="w_map_step", default=maps_view.STEP, required=True
+        )
         st.number_input("batch item", 0, atlas.batch - 1, step=1, key="w_item", width=130)
         st.selectbox("scale", SCALES, key="w_colour_scale", disabled=not shown.weights, width=150)
         if atlas.size(shown.asked) > atlas.limit:
             st.selectbox("pooling", ("max", "mean"), key="w_pooling", width=110)
         st.selectbox("order of the heads", list(ORDERS), key="w_order", width=170)
         if shown.order != "head":
-            st.toggle("largest first", key="w_descending")
+            st.toggle("largest first", True, key="w_descending")
         if atlas.has_words:
             st.toggle(
                 "hide special tokens", key="w_plain",
@@ -135,7 +140,7 @@ def _tile(head: int, picture: str, said: str, chosen: bool, masked: bool, c: Pal
         f'<figure class="tile" data-pick="{head}" tabindex="0" role="button" '
         f'aria-selected="{"true" if chosen else "false"}" '
         f'aria-label="head {head}, {said}" style="--head:{c.head(head)}">'
-        f'<div class="cap"><b>head {head}</b><i>{said}</i></div>'
+        f'<div class="cap"><b>head {head}</b><i>{look.with_unit(said)}</i></div>'
         f'<div class="pic{" some" if masked else ""}"><img src="{picture}" alt=""></div></figure>'
     )
 
@@ -164,7 +169,7 @@ def focus(atlas: Atlas, shown: View, found: Overview, scaled: Scaled) -> None:
     if found.stats is not None:
         entropy = number(found.stats.entropy[shown.head], 3)
         keys = found.stats.effective_keys[shown.head]
-        told = f"entropy {entropy} nats, {effective(keys)}"
+        told = f"entropy {entropy} nats, {keys_text(keys)}"
     heading = (
         f'<div class="focus-head" style="--head:{c.head(shown.head)}">'
         f"<b>head {shown.head}, {name}</b><span>{told}</span></div>"
@@ -224,7 +229,9 @@ def focus_controls(atlas: Atlas, shown: View) -> None:
         with st.container(horizontal=True, width="content", key="zoom_ways"):
             st.button("Back", key="w_zoom_back", on_click=maps_view.back, disabled=not windows)
             st.button("Reset", key="w_zoom_reset", on_click=maps_view.reset, disabled=not windows)
-        st.segmented_control("a click shows", ["query", "key"], key="w_line", required=True)
+        st.segmented_control(
+            "a click shows", ["query", "key"], key="w_line", default="query", required=True
+        )
         st.selectbox("compare with", _comparable(atlas), key="w_compare", width=190)
         if shown.compare == "another head":
             st.number_input("the other head", 0, atlas.heads - 1, step=1, key="w_other", width=130)
@@ -242,6 +249,6 @@ def _comparable(atlas: Atlas) -> list[str]:
         offered.remove("scores")
     if not atlas.has_q_and_k:
         offered.remove("causal against full")
-    if st.session_state["w_compare"] not in offered:
+    if st.session_state.get("w_compare", offered[0]) not in offered:
         st.session_state["w_compare"] = offered[0]
     return offered

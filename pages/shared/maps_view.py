@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +10,7 @@ import numpy as np
 import streamlit as st
 
 from mha_core.errors import ConfigError
-from mha_core.figures.text import effective
-from mha_core.head_stats import HeadStats
+from mha_core.head_stats import HeadStats, keys_text
 from mha_core.maps import SCALES
 from mha_core.patch import Span
 from mha_core.ranges import read_range, write_range
@@ -26,6 +26,7 @@ ORDERS = {
     "share on self": "self",
     "share on previous": "previous",
 }
+STEP = "weights"  # shown first
 COMPARE = ("nothing", "another head", "causal against full", "before the mask", "scores")
 
 
@@ -62,23 +63,29 @@ class View:
         return self.queries == self.keys == (0, time)
 
 
+def fit(steps: Container[str], batch: int) -> None:
+    """Takes a step and a batch item back that the maps no longer have.
+
+    What a control shows first is its own default, never set here: the browser may have seen nothing
+    of a run that gave way to the next, and a value set at every run would undo a newer choice.
+    """
+    kept = st.session_state
+    if "w_map_step" in kept and kept["w_map_step"] not in steps:
+        del kept["w_map_step"]
+    if kept.get("w_item", 0) >= batch:
+        kept["w_item"] = batch - 1
+
+
 def view(atlas: Atlas) -> View:
     """The controls' values; what the maps do not have becomes the nearest they have."""
     kept = st.session_state
-    # Set at every run: of one that gives way to the next the browser may have seen nothing.
-    step = kept.get("w_map_step")
-    kept["w_map_step"] = step if step in atlas.steps else "weights"
-    kept["w_item"] = min(kept.get("w_item", 0), atlas.batch - 1)
-    for name, first in (
-        ("w_colour_scale", SCALES[0]), ("w_pooling", "max"), ("w_order", "head"),
-        ("w_descending", True), ("w_compare", COMPARE[0]), ("w_other", 0), ("w_line", "query"),
-    ):  # fmt: skip
-        kept[name] = kept.get(name, first)
-    kept["w_other"] = min(kept["w_other"], atlas.heads - 1)
+    fit(atlas.steps, atlas.batch)
+    if kept.get("w_other", 0) >= atlas.heads:
+        kept["w_other"] = atlas.heads - 1
     asked = Asked(
-        step=atlas.steps[kept["w_map_step"]],
-        item=kept["w_item"],
-        how="mean" if kept["w_pooling"] == "mean" else "max",
+        step=atlas.steps[kept.get("w_map_step", STEP)],
+        item=kept.get("w_item", 0),
+        how="mean" if kept.get("w_pooling") == "mean" else "max",
         plain=atlas.has_words and bool(kept.get("w_plain", False)),
     )
     time = atlas.size(asked)
@@ -87,12 +94,12 @@ def view(atlas: Atlas) -> View:
     line = kept.get("line")
     return View(
         asked=asked,
-        scale=kept["w_colour_scale"],
-        order=kept["w_order"],
-        descending=kept["w_descending"],
+        scale=kept.get("w_colour_scale", SCALES[0]),
+        order=kept.get("w_order", "head"),
+        descending=kept.get("w_descending", True),
         head=min(kept.get("head", 0), atlas.heads - 1),
-        other=kept["w_other"],
-        compare=kept["w_compare"],
+        other=kept.get("w_other", 0),
+        compare=kept.get("w_compare", COMPARE[0]),
         queries=queries,
         keys=keys,
         line=line if line is not None and line[1] < time else None,
@@ -168,6 +175,6 @@ def caption(stats: HeadStats | None, shown: View, head: int) -> str:
     if name in ("first", "self", "previous"):
         return f"{100 * value:.1f} %"
     if name == "effective_keys":
-        return effective(value)
+        return keys_text(value)
     unit: dict[str, Any] = {"entropy": "nats", "distance": "apart"}
     return f"{value:,.0f} {unit[name]}" if value >= 100 else f"{value:.3g} {unit[name]}"

@@ -45,7 +45,7 @@ class Page:
 
     @property
     def title(self) -> Locator:
-        return self.page.locator(".mis h3")
+        return self.page.locator(".mis h2")
 
     @property
     def maps(self) -> Locator:

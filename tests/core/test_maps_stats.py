@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mha_core import ConfigError, maps, masks, trace_forward
-from mha_core.head_stats import head_stats
+from mha_core.head_stats import head_stats, keys_text
 from mha_core.maps import HeadMaps
 from tests.core.support import HEADS, TIME, config, randn
 
@@ -106,3 +106,14 @@ def test_scores_have_no_such_statistics():
     trace = trace_forward(config())
     with pytest.raises(ConfigError, match="step='scale': must be weights"):
         head_stats(maps.head_maps(trace, "scale"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        (1.0, "1.00 key"), (2.4, "2.40 keys"), (9.996, "10.0 keys"), (12.34, "12.3 keys"),
+        (99.96, "100 keys"), (4096.4, "4,096 keys"),
+    ],
+)  # fmt: skip
+def test_effective_keys_are_written_in_one_way(keys, shown):
+    assert keys_text(keys) == shown

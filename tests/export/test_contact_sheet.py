@@ -15,7 +15,7 @@ from pypdf import PdfReader
 from mha_core import MHAConfig, trace_forward
 from mha_core.errors import ConfigError
 from mha_core.export.contact_sheet import contact_sheet
-from mha_core.head_stats import HeadStats, head_stats
+from mha_core.head_stats import HeadStats, head_stats, keys_text
 from mha_core.maps import SCALES, HeadMaps, Pooled, head_maps, on_scale, scaled
 from mha_core.palette import palette, rgb
 from tests.export.support import ODD, TIME, config, traced
@@ -67,7 +67,7 @@ def test_every_head_is_named_with_its_keys_on_one_page(heads):
     words = " ".join(text.split())
     for head in range(heads):
         assert re.search(rf"head {head}\b", words)
-        assert f"{stats.effective_keys[head]:.1f} keys" in words
+        assert keys_text(stats.effective_keys[head]) in words
     assert len(re.findall(r"head \d+", words)) == heads
     assert TITLE in words
     for word in (f"heads {heads}", "time 11", "causal", "query down, key across", "query", "key"):

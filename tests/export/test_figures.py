@@ -14,6 +14,7 @@ from pypdf import PdfReader
 
 from mha_core import trace_forward
 from mha_core.export import FORMATS, Selection
+from mha_core.head_stats import keys_text
 from mha_core.maps import SCALES, HeadMaps, head_maps, scaled
 from mha_core.palette import palette, rgb
 from tests.export.support import HEADS, ODD, TIME, config, overflowing, traced
@@ -199,7 +200,7 @@ def test_scores_have_a_scale_centred_at_zero() -> None:
 def test_the_effective_number_of_keys_is_that_of_the_weights() -> None:
     weights = traced().weights[0, 2].double()
     entropy = torch.special.entr(weights).sum(-1)
-    assert f"{float(entropy.exp().mean()):.1f} keys" in texts(FORMATS["svg"].build(traced(), ONE))
+    assert keys_text(float(entropy.exp().mean())) in texts(FORMATS["svg"].build(traced(), ONE))
 
 
 def test_a_large_map_is_pooled_and_says_so() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mha_core.figures.text import (
     breakable,
-    effective,
     label,
     labels,
     number,
@@ -107,14 +106,6 @@ def test_shapes_are_written_as_shapes_with_a_tint_an_axis(colours):
 def test_sizes_and_names_must_be_as_many():
     with pytest.raises(ValueError, match="zip"):
         tinted_sizes((2, 3), ("batch",), LIGHT)
-
-
-@pytest.mark.parametrize(
-    ("keys", "shown"),
-    [(1.0, "1.00 key"), (2.4, "2.40 keys"), (12.34, "12.3 keys"), (4096.4, "4,096 keys")],
-)
-def test_effective_keys_are_written_in_one_way(keys, shown):
-    assert effective(keys) == shown
 
 
 def test_an_operation_breaks_after_a_bracket_and_before_a_dot_but_not_in_its_sizes():

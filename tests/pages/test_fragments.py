@@ -14,13 +14,17 @@ import pytest
 from streamlit.runtime.fragment import MemoryFragmentStorage
 
 from pages.shared import long_runs
-from tests.pages.support import new_app, run, set_state
+from tests.pages.maps_page import computing
+from tests.pages.support import new_app, pieces, run, set_state
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["app.py", *(f"pages/{page.name}" for page in sorted((ROOT / "pages").glob("[0-9]*.py")))]
+MAPS = "pages/1_Attention_heads.py"
+WITHOUT = {"pages/6_Scaling.py", "pages/8_LibTorch.py"}  # no fragment at all
 EXPANDERS = (
     "w_export", "w_maps_export", "w_memory_export", "w_mistakes_export", "w_mk_export", "rp_export",
-    "w_code", "w_stats", "w_mk_numbers",
+    "w_code", "w_stats", "w_mk_numbers", "w_scaling_time_export", "w_spread_export",
+    "w_projections_export",
 )  # fmt: skip
 
 
@@ -39,19 +43,27 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("long", [False, True])
-def test_no_fragment_is_in_another(
-    page: str, long: bool, registered: list[str | None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if long:  # maps with progress
-        monkeypatch.setattr(long_runs, "_WHOLE", 0)
-        monkeypatch.setattr("pages.shared.maps_section._PATIENCE", 0.0)
+def test_no_fragment_is_in_another(page: str, registered: list[str | None]) -> None:
     at = new_app(time=130)
     if page != "app.py":
         at.switch_page(page)
     set_state(run(at), **dict.fromkeys(EXPANDERS, True))
-    for button in at.button:
-        if button.key == "w_long_prepare":
-            button.click()
-            run(at)
+    if page == MAPS:
+        at.button(key="w_long_prepare").click()
+        run(at)
+        assert 'class="long-file"' in " ".join(pieces(at))
+    assert registered or page in WITHOUT
     assert set(registered) <= {None}
+
+
+def test_nor_is_one_while_maps_are_computed(
+    registered: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_runs, "_WHOLE", 0)
+    monkeypatch.setattr("pages.shared.maps_section._PATIENCE", 0.0)
+    at = new_app(time=1500, seed=17)
+    at.switch_page(MAPS)
+    run(at)
+    assert computing(at)
+    assert registered
+    assert set(registered) == {None}

@@ -146,6 +146,32 @@ def test_a_second_change_replaces_the_first(slow: list[str]) -> None:
     assert "ended 132" not in slow
 
 
+def test_maps_that_are_there_already_replace_those_being_computed(slow: list[str]) -> None:
+    slow.append("go")
+    at = open_page(**SIZES, seed=14)
+    before = focus(at)
+    slow.clear()
+    at.number_input(key="w_item").set_value(1)
+    run(at)
+    assert computing(at)
+    at.number_input(key="w_item").set_value(0)
+    run(at)
+    until(slow, "ended 130")
+    assert not computing(run(at))
+    assert np.array_equal(focus(at), before, equal_nan=True)
+
+
+def test_a_fault_of_ours_ends_the_computing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def overview(*_: Any, **__: Any) -> Overview:
+        raise RuntimeError("out of ideas")
+
+    monkeypatch.setattr(atlas_long.Long, "overview", overview)
+    at = new_page(**SIZES, seed=15).run()
+    (told,) = at.exception
+    assert "encountered an error" in told.value
+    assert not computing(at)
+
+
 def test_over_the_budget_is_refused_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     at = open_page(**SIZES)
     before = focus(at)
