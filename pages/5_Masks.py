@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from mha_core import Trace
 from mha_core.mask_lab.lab import Lab, lab_of
 from pages.shared import look, masks_state, runs
 from pages.shared.choice import Choice
@@ -28,16 +29,17 @@ SECTIONS = {
 
 
 @st.fragment
-def masks(choice: Choice, lab: Lab) -> None:
+def masks(choice: Choice, trace: Trace, lab: Lab) -> None:
     """The choice of a section, and the section: what is chosen in it runs this alone."""
     chosen = masks_state.section(list(SECTIONS))
     masks_state.own_words(choice)
     SECTIONS[chosen](choice, lab)
-    masks_state.home_link(chosen)
+    masks_state.home_link(chosen, trace)
 
 
 choice, error, _ = open_run("Masks and numbers")
-masks(choice, lab_of(runs.trace(choice)))
+trace = runs.trace(choice)
+masks(choice, trace, lab_of(trace))
 # What has changed is sent: the browser paints it before the rest comes.
 look.let_paint()
 sidebar(choice, error)

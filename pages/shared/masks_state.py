@@ -9,12 +9,12 @@ from typing import Any
 
 import streamlit as st
 
+from mha_core import Trace
 from mha_core.errors import ConfigError
 from mha_core.mask_lab.build import MaskSpec
 from mha_core.mask_lab.lab import Lab
-from mha_core.steps import STEPS
-from pages.shared import look
 from pages.shared.choice import Choice
+from pages.shared.step_link import step_link
 
 PARTS = ("causal", "prefix", "sliding window", "blocks", "padding")
 
@@ -91,14 +91,10 @@ def own_words(choice: Choice) -> None:
         )
 
 
-def home_link(chosen: str) -> None:
-    """To the step of the pipeline that the section is about."""
-    step = STEPS[_STEP.get(chosen, "mask")]
-    st.page_link(
-        "app.py",
-        label=f"Step {step.number}, {look.safe(step.operation)}, in the pipeline",
-        icon=":material/arrow_back:",
-    )
+def home_link(chosen: str, trace: Trace) -> None:
+    """To the step of the pipeline that the section is about; without a mask, to the one after."""
+    step = _STEP.get(chosen, "mask")
+    step_link(step if step in trace else "softmax")
 
 
 def default_lengths(choice: Choice, lab: Lab) -> tuple[int, ...]:

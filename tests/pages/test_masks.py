@@ -333,6 +333,20 @@ def test_the_mask_stays_while_other_pages_are_looked_at():
     assert visible(at) == before
 
 
+@pytest.mark.parametrize(
+    ("section", "causal", "step"),
+    [
+        ("Build", 1, "mask"), ("Broadcast", 0, "softmax"), ("Fill and NaN", 1, "softmax"),
+        ("Scale", 0, "scale"),
+    ],
+)  # fmt: skip
+def test_its_step_opens_in_the_pipeline(section: str, causal: int, step: str):
+    at = open_masks(section, causal=causal)
+    at.button(key=f"w_step_{step}").click()
+    run(at)
+    assert f'data-pick="{step}" tabindex="0" aria-selected="true"' in piece(at, "shapes-box")
+
+
 def test_a_run_that_cannot_be_leaves_the_last_view():
     at = open_masks()
     at.number_input(key="w_heads#exact").set_value(2)
