@@ -11,6 +11,7 @@ from pages.shared.reshape_section import files, flow_section, steps_section
 
 st.set_page_config(page_title=f"Reshape playground · {NAME}", page_icon=ICON, layout="wide")
 width = look.client()
+look.page_name("Reshape playground")
 run, error = reshape_state.resolve()
 editor(error)
 if run is None:

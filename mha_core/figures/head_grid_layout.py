@@ -10,6 +10,7 @@ from typing import Any
 
 from mha_core.figures.focus import hatch_image
 from mha_core.figures.text import MONO
+from mha_core.head_stats import keys_text
 from mha_core.palette import Palette
 
 Json = dict[str, Any]
@@ -227,9 +228,8 @@ def _heading(lines: Sequence[str], colours: Palette) -> Json:
 
 def _caption(head: int, keys: float, across: float, colours: Palette) -> Json:
     """The head's name in its colour and its effective keys, as far as there is room."""
-    number = f"{keys:.3g}"
-    noun = "key" if number == "1" else "keys"
-    fact = f"{number} {noun}" if across >= 110 else number if across >= 78 else ""
+    said = keys_text(keys)
+    fact = said if across >= 110 else said.split()[0] if across >= 78 else ""
     name = f"head {head}" if across >= 48 else str(head)
     return {
         "text": (

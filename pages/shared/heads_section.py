@@ -14,6 +14,7 @@ from mha_core.figures.focus import cell_labels
 from mha_core.figures.focus_html import Hover, map_html
 from mha_core.figures.raster import tiles
 from mha_core.figures.text import number
+from mha_core.figures.tiles_html import Tile, tiles_html
 from mha_core.head_stats import HeadStats, head_stats, keys_text
 from mha_core.maps import SCALES, HeadMaps, Pooled, Pooling, Scaled
 from mha_core.palette import Palette
@@ -119,28 +120,16 @@ def _overview(drawn: tuple[Pooled, Scaled], stats: HeadStats, view: View, c: Pal
     pooled, scaled = drawn
     heads = len(scaled.values)
     masked = bool(np.isnan(scaled.values).any())
-    body = "".join(
-        _tile(head, picture, stats.effective_keys[head], head == view.head, masked, c)
-        for head, picture in enumerate(tiles(scaled, c))
-    )
-    few = " data-few" if heads <= 4 else ""
-    tile = 180 if heads <= 4 else 112 if heads <= 16 else 76
+    body = tiles_html(
+        [Tile(n, picture, keys_text(stats.effective_keys[n]))
+         for n, picture in enumerate(tiles(scaled, c))],
+        chosen=view.head, masked=masked, side=180 if heads <= 4 else 112 if heads <= 16 else 76,
+        colours=c, row=heads <= 4,
+    )  # fmt: skip
     note = "keys: the mean over the queries of exp(entropy)"
     if pooled.factor > 1:
         note += f" · {_pooling(pooled)} a pixel"
-    return (
-        f'<div class="tiles"{few} style="--tile:{tile}px">{body}</div><div class="key">{note}</div>'
-    )
-
-
-def _tile(head: int, picture: str, keys: float, chosen: bool, masked: bool, c: Palette) -> str:
-    return (
-        f'<figure class="tile" data-pick="{head}" tabindex="0" role="button" '
-        f'aria-selected="{"true" if chosen else "false"}" '
-        f'aria-label="head {head}, {keys_text(keys)}" style="--head:{c.head(head)}">'
-        f'<div class="cap"><b>head {head}</b><i>{look.with_unit(keys_text(keys))}</i></div>'
-        f'<div class="pic{" some" if masked else ""}"><img src="{picture}" alt=""></div></figure>'
-    )
+    return f'{body}<div class="key">{note}</div>'
 
 
 def _pooling(pooled: Pooled) -> str:

@@ -135,12 +135,6 @@ def page_name(name: str) -> None:
     st.html(block(f'<h1 class="page-name">{name}</h1>'))
 
 
-def with_unit(said: str) -> str:
-    """A number and its unit, which goes where a tile has no room for both."""
-    value, _, unit = said.partition(" ")
-    return f"{value}<span> {unit}</span>" if unit else value
-
-
 def heading(title: str, note: str = "") -> str:
     """A section's heading, with a quiet note at its right."""
     return f'<div class="section"><h2>{title}</h2><span>{note}</span></div>'

@@ -10,9 +10,9 @@ from mha_core.errors import ConfigError
 from mha_core.figures.patch_html import PatchHover, patch_html
 from mha_core.figures.raster import tiles
 from mha_core.figures.text import number
+from mha_core.figures.tiles_html import Tile, tiles_html
 from mha_core.head_stats import keys_text
 from mha_core.maps import SCALES, Scaled, on_scale
-from mha_core.palette import Palette
 from mha_core.patch import Patch, Span, scaled_patch, whole_patch
 from mha_core.steps import map_name
 from pages.shared import jobs, look, maps_view, runs
@@ -104,13 +104,12 @@ def all_heads(atlas: Atlas, shown: View, found: Overview) -> Scaled:
     order = maps_view.order_of(found.stats, shown, atlas.heads)
     pictures = tiles(scaled, c)
     masked = bool(np.isnan(scaled.values).any())
-    body = "".join(
-        _tile(head, pictures[head], maps_view.caption(found.stats, shown, head),
-              head == shown.head, masked, c)
-        for head in order
-    )  # fmt: skip
     sizes = ((4, 200), (9, 150), (16, 112))
-    tile = next((size for most, size in sizes if atlas.heads <= most), 72)
+    side = next((size for most, size in sizes if atlas.heads <= most), 72)
+    body = tiles_html(
+        [Tile(n, pictures[n], maps_view.caption(found.stats, shown, n)) for n in order],
+        chosen=shown.head, masked=masked, side=side, colours=c, row=False,
+    )  # fmt: skip
     note = "keys: the mean over the queries of exp(entropy)"
     if shown.order != "head":
         note = f"{'largest' if shown.descending else 'smallest'} {shown.order} first"
@@ -119,8 +118,7 @@ def all_heads(atlas: Atlas, shown: View, found: Overview) -> Scaled:
         note += f" · {found.pooled.how} of {factor:,} × {factor:,} cells a pixel"
     look.clickable(
         look.block(
-            f'<div class="heads solo"><div class="tiles" style="--tile:{tile}px">{body}</div>'
-            f'<div class="key">{note}</div></div>'
+            f'<div class="heads solo">{body}<div class="key">{note}</div></div>'
         ),
         key="heads", on_pick=_pick_head,
     )  # fmt: skip
@@ -133,16 +131,6 @@ def _scaled(found: Overview, shown: View) -> Scaled:
     relative = shown.scale == "× uniform" and found.relative is not None
     pooled = found.relative if relative and found.relative is not None else found.pooled
     return on_scale(pooled.values, shown.scale)
-
-
-def _tile(head: int, picture: str, said: str, chosen: bool, masked: bool, c: Palette) -> str:
-    return (
-        f'<figure class="tile" data-pick="{head}" tabindex="0" role="button" '
-        f'aria-selected="{"true" if chosen else "false"}" '
-        f'aria-label="head {head}, {said}" style="--head:{c.head(head)}">'
-        f'<div class="cap"><b>head {head}</b><i>{look.with_unit(said)}</i></div>'
-        f'<div class="pic{" some" if masked else ""}"><img src="{picture}" alt=""></div></figure>'
-    )
 
 
 def _pick_head(head: str) -> None:

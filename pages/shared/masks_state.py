@@ -92,9 +92,9 @@ def own_words(choice: Choice) -> None:
 
 
 def home_link(chosen: str, trace: Trace) -> None:
-    """To the step of the pipeline that the section is about; without a mask, to the one after."""
+    """To the step of the pipeline that the section is about."""
     step = _STEP.get(chosen, "mask")
-    step_link(step if step in trace else "softmax")
+    step_link(step, ran=step in trace)
 
 
 def default_lengths(choice: Choice, lab: Lab) -> tuple[int, ...]:

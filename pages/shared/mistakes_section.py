@@ -12,10 +12,10 @@ from mha_core.figures.mistakes_list import list_html
 from mha_core.mistakes import GROUPS, MISTAKES, Bench, Finding
 from mha_core.mistakes.measures import MapsSeen, maps_seen
 from mha_core.mistakes.summary import in_words
-from mha_core.steps import STEPS
 from pages.shared import look
 from pages.shared.choice import Choice
 from pages.shared.mistakes_runs import finding, laid_out
+from pages.shared.step_link import step_link
 
 FIRST = "heads_from_time"
 WIDE = 960  # pixels of the page from which table and mistake stand side by side
@@ -73,7 +73,8 @@ def mistake_section(choice: Choice) -> tuple[Finding, MapsSeen | None]:
     )  # fmt: skip
     shown = look.block(f'<div class="mis">{content}</div>')
     look.clickable(shown, key="mistake_detail", on_pick=_pick)
-    _step_link(choice, found.mistake.step)
+    ran = {"mask": choice.config.causal, "dropout": choice.config.dropout > 0}
+    step_link(found.mistake.step, ran=ran.get(found.mistake.step, True))
     return found, seen
 
 
@@ -102,13 +103,3 @@ def _pick(value: str) -> None:
         st.session_state["head"] = int(value.removeprefix("head:"))
     else:
         st.session_state["mistake_open"] = value
-
-
-def _step_link(choice: Choice, step: str) -> None:
-    """To the step it is about, in the pipeline; one that did not run there has softmax instead."""
-    ran = {"mask": choice.config.causal, "dropout": choice.config.dropout > 0}
-    spec = STEPS[step if ran.get(step, True) else "softmax"]
-    label = f"Step {spec.number}, {look.safe(spec.operation)}, in the pipeline"
-    if st.button(label, key="mistake_step", icon=":material/arrow_back:", type="tertiary"):
-        st.session_state["step"] = spec.id
-        st.switch_page("app.py")

@@ -24,7 +24,7 @@ _HELP = {
 def editor(error: ConfigError | None) -> None:
     """The fields, and below them the error in what was typed."""
     stored = reshape_state.values()
-    look.section("Reshape playground", "any reshape of up to 6 axes, run by torch")
+    st.html(look.block('<div class="key">Any reshape of up to 6 axes, run by torch.</div>'))
     with st.container(key="rp_editor"):
         _mode()
         if stored["mode"] == "einops":

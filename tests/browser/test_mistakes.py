@@ -127,7 +127,7 @@ def test_the_helpers_open_and_the_step_is_a_click_away(opened: Opened) -> None:
     page.choose("scale_d_model")
     page.page.locator(".mis summary").click()
     expect(page.page.locator(".mis details pre")).to_contain_text("def project(m:")
-    page.app.widget("mistake_step").get_by_role("button").click()
+    page.app.widget("w_step_scale").get_by_role("button").click()
     expect(page.app.lesson).to_contain_text("spread of √d_k")
 
 

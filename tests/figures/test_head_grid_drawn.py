@@ -72,8 +72,8 @@ def test_heads_are_named_in_their_colour_with_their_effective_keys(mode):
     notes = words(parts(head_grid(even, mode=mode))[2])[1:]
     colours = palette(mode)
     assert [html.unescape(note.split("</span>")[0].split(">")[-1]) for note in notes] == [
-        "4 keys",
-        "1 key",
+        "4.00 keys",
+        "1.00 key",
     ]
     for head, note in enumerate(notes):
         assert f'<b style="color:{colours.head(head)}">head {head}</b>' in note

@@ -210,6 +210,8 @@ def test_what_has_become_of_it_is_said(state: State, words: str, shelf: Shelf) -
     run(at)
     assert words in text(shown(at, "long-file"))
     assert "href" not in shown(at, "long-file")
+    at.button(key="w_long_discard").click()  # and put away
+    assert shown(run(at), "long-file") == ""
 
 
 # --- what ends an export ----------------------------------------------------------------------

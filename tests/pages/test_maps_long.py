@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from streamlit.testing.v1 import AppTest
 
 from mha_core import MHAConfig, trace_forward
 from mha_core.blockwise import Overview
@@ -113,14 +115,20 @@ def test_progress_and_then_the_maps(slow: list[str]) -> None:
     assert focus(settle(at)).shape == (65, 65)
 
 
-def test_cancel_leaves_the_last_maps(slow: list[str]) -> None:
+def then(slow: list[str], seed: int, key: str, value: int) -> tuple[AppTest, NDArray[np.float32]]:
+    """The page while a change of a control is being computed, and the focus before it."""
     slow.append("go")
-    at = open_page(**SIZES, seed=13)
+    at = open_page(**SIZES, seed=seed)
     before = focus(at)
     slow.clear()
-    at.number_input(key="w_time#exact").set_value(140)
+    at.number_input(key=key).set_value(value)
     run(at)
     assert computing(at)
+    return at, before
+
+
+def test_cancel_leaves_the_last_maps(slow: list[str]) -> None:
+    at, before = then(slow, 13, "w_time#exact", 140)
     assert np.array_equal(focus(at), before, equal_nan=True)
     click(at, "Cancel")
     until(slow, "ended 140")
@@ -147,13 +155,7 @@ def test_a_second_change_replaces_the_first(slow: list[str]) -> None:
 
 
 def test_maps_that_are_there_already_replace_those_being_computed(slow: list[str]) -> None:
-    slow.append("go")
-    at = open_page(**SIZES, seed=14)
-    before = focus(at)
-    slow.clear()
-    at.number_input(key="w_item").set_value(1)
-    run(at)
-    assert computing(at)
+    at, before = then(slow, 14, "w_item", 1)
     at.number_input(key="w_item").set_value(0)
     run(at)
     until(slow, "ended 130")

@@ -140,7 +140,7 @@ def test_another_size_runs_anew() -> None:
 
 def test_its_step_opens_in_the_pipeline() -> None:
     at = set_state(open_mistakes(), mistake_open="no_scale")
-    at.button(key="mistake_step").click()
+    at.button(key="w_step_scale").click()
     run(at)
     assert at.session_state["step"] == "scale"
     assert "spread of √d_k" in "\n".join(text(markup) for markup in pieces(at))
@@ -149,7 +149,7 @@ def test_its_step_opens_in_the_pipeline() -> None:
 @pytest.mark.parametrize(("causal", "step"), [(0, "softmax"), (1, "mask")])
 def test_the_mask_is_a_step_only_where_one_is_set(causal: int, step: str) -> None:
     at = set_state(open_mistakes(causal=causal), mistake_open="polarity")
-    at.button(key="mistake_step").click()
+    at.button(key=f"w_step_{step}").click()
     run(at)
     assert at.session_state["step"] == step
 
